@@ -146,7 +146,7 @@ def test_a_ticked_box_is_a_persons_word_that_a_phase_is_done(top: Path) -> None:
         ("3", (), {}, ".planning/ROADMAP.md:30: phase 3 has no goal yet (and 1 more)"),
         ("1", ("--force",), {}, "phase 1: expected a phase that is completed, found not_started"),
         ("all", ("--gaps",), {}, "none of these phases is completed yet"),
-        ("1", ("--map",), {}, "--map is not built yet"),
+        ("1", ("--map",), {}, "--map is not implemented yet"),
         ("1", (), {"cycles": 2}, "--cycles says how often"),
     ],
 )
@@ -223,9 +223,9 @@ def test_what_was_done_on_a_branch_that_is_not_merged_is_not_there(top: Path) ->
 
 @pytest.mark.req("A14")
 def test_flags_that_exclude_each_other_are_told_in_the_latest_run(top: Path) -> None:
-    assert refused(top, "1", "--force", "--gaps") == "--force and --gaps cannot be given together"
+    assert refused(top, "1", "--force", "--gaps") == "--force and --gaps exclude each other"
     done(top, "1")
-    assert refused(top, "1", "--gaps", "--complete") == "--gaps and --complete cannot be given together"
+    assert refused(top, "1", "--gaps", "--complete") == "--gaps and --complete exclude each other"
     assert types_of(top)[-1] == "flag_mutual_exclusivity_error"
     with opened(top) as log:
         assert log.state().state.meta.status.value == "completed"

@@ -97,7 +97,7 @@ def test_a_changed_specification_is_locked_on_purpose_and_the_preflight_goes_by_
 
 def test_a_run_goes_by_one_roadmap(top: Path) -> None:
     (top / layout.ROADMAP).write_text(ROADMAP.replace("People find things.", "People find everything."))
-    with pytest.raises(UsageError, match="says something else of phase 2") as found:
+    with pytest.raises(UsageError, match="differs in phase 2") as found:
         lock(top, None)
     assert f"fairwitness cancel {RUN}" in found.value.next_step
     (top / layout.ROADMAP).write_text(ROADMAP.replace("[ ] **Phase 1", "[x] **Phase 1") + "\nA remark.\n")

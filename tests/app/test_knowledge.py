@@ -48,7 +48,7 @@ def test_what_is_forgotten_is_gone_and_what_was_never_known_is_an_error(root: Pa
     Memory(Store(root / ".fairwitness")).remember([_entry("build", "make all")])
     assert forget(root, "build").value == "make all"
     assert knowledge_in(root) == ()
-    with pytest.raises(UsageError, match="nothing is known under 'build'"):
+    with pytest.raises(UsageError, match="there is no knowledge entry 'build'"):
         forget(root, "build")
 
 

@@ -102,7 +102,7 @@ def test_quality_stops_without_gain_and_lenient_and_forced_runs_do_as_they_are_t
     assert history(run, "1") == [(9.1, "initial", 0), (9.3, "force", 0)]
     assert run.events("force_reexecution_started") == [{"previous_score": 9.1, "previous_status": "completed"}]
     assert_emits("force", run)
-    with pytest.raises(UsageError, match="--force and --quality cannot be given together"):
+    with pytest.raises(UsageError, match="--force and --quality exclude each other"):
         grounds.begin("1", "--force", "--quality")
     assert_emits("conflict", run)
 

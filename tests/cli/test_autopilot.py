@@ -80,7 +80,7 @@ def test_what_init_writes_is_asked_to_be_filled_in_and_then_shown(tmp_path: Path
         (("--lenient",), "say which phases"),
         (("7-9",), "a phase of the roadmap"),
         (("later",), "found later"),
-        (("1", "--force", "--quality"), "--force and --quality cannot be given together"),
+        (("1", "--force", "--quality"), "--force and --quality exclude each other"),
         (("1", "--cycles", "0"), "--cycles"),
         (("1", "--speed"), "--speed"),
         (("1", "2"), "unexpected extra argument"),

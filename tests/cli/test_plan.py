@@ -197,7 +197,7 @@ def test_a_file_is_replaced_by_another(checkout: Checkout, tmp_path: Path) -> No
 )
 def test_only_files_of_the_plan_are_edited(checkout: Checkout, file: str) -> None:
     checkout.propose()
-    with pytest.raises(UsageError, match="is no file of a plan"):
+    with pytest.raises(UsageError, match="is not a file of a plan"):
         edit_plan(checkout.top, RUN, file, checkout.top / "fairwitness.toml")
 
 

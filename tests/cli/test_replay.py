@@ -77,7 +77,7 @@ def test_a_run_without_decisions_cannot_be_replayed(tmp_path: Path) -> None:
         _lay(context, tmp_path / ".fairwitness" / "evidence.db")
     done = fairwitness("replay", "last", cwd=tmp_path)
     assert done.returncode == 2
-    assert "has taken no decision yet" in done.stderr
+    assert "has made no decision yet" in done.stderr
 
 
 @pytest.mark.parametrize(

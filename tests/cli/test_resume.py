@@ -164,7 +164,7 @@ def test_a_run_that_cannot_go_on_here_says_so_and_does_not_hang(tmp_path: Path) 
     (repository / ".fairwitness" / "artifacts").write_text("in the way")
     done = fairwitness("resume", cwd=repository)
     assert done.returncode == 3
-    assert f"fairwitness: run {RUN} cannot go on here: " in done.stderr
+    assert f"fairwitness: run {RUN} cannot continue here: " in done.stderr
     assert f"fairwitness resume {RUN}" in done.stderr
     assert "Traceback" not in done.stderr
     (repository / ".fairwitness" / "artifacts").unlink()

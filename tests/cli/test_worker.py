@@ -44,7 +44,7 @@ def test_a_run_that_was_never_given_to_a_worker_is_named_with_what_mends_it(tmp_
     done = fairwitness("worker", "--once", cwd=repository)
     assert done.returncode == 0
     assert done.stdout.splitlines() == [
-        f"stranded: {RUN}: it was begun and never given to a worker",
+        f"stranded: {RUN}: it was recorded but never started",
         f"  mend:  fairwitness resume {RUN}",
     ]
     assert done.stderr.splitlines()[-2:] == ["no work is left", "next:  fairwitness status"]

@@ -98,7 +98,7 @@ def test_an_edited_ledger_is_not_replayed(context: FeatureContext, tmp_path: Pat
 
 
 def test_a_run_without_decisions_cannot_be_replayed() -> None:
-    with begun(Script()) as made, pytest.raises(UsageError, match="has taken no decision yet"):
+    with begun(Script()) as made, pytest.raises(UsageError, match="has made no decision yet"):
         _again(made)
 
 

@@ -1,4 +1,4 @@
-"""Which runs a repository holds, read from its evidence database without the engine and without writing to it."""
+"""The root, state folder and database of a repository, for reading; loads neither contracts nor the engine."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ URL = "FAIRWITNESS_DATABASE_URL"
 
 
 def repository_root(start: Path) -> Path:
-    """The nearest folder above that is a repository or holds a ledger; the start itself if there is none."""
+    """Return the nearest folder upwards that is a repository or has a ledger, or `start` if there is none."""
     for folder in (start, *start.parents):
         if (folder / ".git").exists() or (folder / FOLDER).is_dir():
             return folder
@@ -26,7 +26,7 @@ def repository_root(start: Path) -> Path:
 
 
 def user_state_folder(place: Path) -> Path:
-    """Where the state of a repository is kept that cannot hold it itself."""
+    """Return the folder for the state of a repository that is not writable."""
     from platformdirs import user_state_path
 
     name = f"{place.name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
@@ -34,7 +34,7 @@ def user_state_folder(place: Path) -> Path:
 
 
 def state_in(root: Path) -> Path:
-    """Where the state of a repository is, or would be; nothing is made."""
+    """Return the state folder of a repository, which need not exist."""
     inside = root / FOLDER
     if inside.is_dir():
         return inside
@@ -44,9 +44,9 @@ def state_in(root: Path) -> Path:
 
 @contextmanager
 def read_database(root: Path) -> Iterator["Database | None"]:
-    """The database of a repository's ledger, to look at: on the server if one is set, else in its file.
+    """Open the database of a repository's ledger for reading: on the server if one is set, else its file.
 
-    None if there is no ledger yet.
+    Yields None if there is no ledger yet.
     """
     database = _on_server(url) if (url := os.environ.get(URL)) else _in_file(root)
     if database is None:
@@ -74,6 +74,6 @@ def _in_file(root: Path) -> "Database | None":
 
 
 def runs_in(root: Path) -> tuple[RunGlance, ...]:
-    """The runs of a repository, newest first."""
+    """Return the runs of a repository, newest first."""
     with read_database(root) as database:
         return () if database is None else glance(database)

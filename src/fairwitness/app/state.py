@@ -1,4 +1,7 @@
-"""Where a repository's ledger is written: on the server that `FAIRWITNESS_DATABASE_URL` names, else in the repository."""
+"""The state folder of a repository and its ledger for writing.
+
+The state is in `.fairwitness/` of the repository, or in the user's state folder if that is not writable. The ledger is
+on the server that `FAIRWITNESS_DATABASE_URL` names, else in the state folder."""
 
 import hashlib
 import os
@@ -17,16 +20,16 @@ IGNORE = "# everything Fair Witness keeps here is for this machine only\n*\n"
 
 
 def state_of(repository: Repository) -> Path:
-    """The state folder, made if need be: 0700, and ignored by git through a file of its own."""
+    """Return the state folder, created if necessary: mode 0700, and ignored by git through its own .gitignore."""
     if repository.top is not None and os.access(repository.top, os.W_OK | os.X_OK):
         return _made(repository.top / FOLDER)
     return _made(user_state_folder(repository.top or repository.common_dir))
 
 
 def scratch_root(state: Path, tier: SandboxTier) -> Path:
-    """Where checkouts and environments stand: in the state folder, unless commands run as another user.
+    """Return the folder for checkouts and environments: the state folder, unless commands run as another user.
 
-    Such a user must be able to walk there, and nobody but the person may walk through the state folder.
+    That user must be able to enter it, but only the person may enter the state folder.
     """
     if tier is not SandboxTier.UID:
         return state
@@ -36,9 +39,9 @@ def scratch_root(state: Path, tier: SandboxTier) -> Path:
         made.mkdir(mode=0o711, exist_ok=True)
         status = made.lstat()
     except OSError as error:
-        raise NotReady(f"{made} cannot be made: {error.strerror}", next_step="make it writable") from None
+        raise NotReady(f"{made} cannot be created: {error.strerror}", next_step="make it writable") from None
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise NotReady(f"{made} belongs to somebody else", next_step="remove it")
+        raise NotReady(f"{made} belongs to another user", next_step="remove it")
     made.chmod(0o711)
     return made
 
@@ -55,7 +58,7 @@ def _made(folder: Path) -> Path:
 
 
 def ledger_in(state: Path, *, clock: Clock = system_clock) -> Ledger:
-    """The ledger to write to; begun if there is none yet."""
+    """Open the ledger for writing; create it if there is none."""
     url = os.environ.get(URL)
     if not url:
         return Ledger.open_file(state / DATABASE, clock=clock)

@@ -1,4 +1,4 @@
-"""Text of others, safe for a terminal."""
+"""Foreign text made safe for a terminal."""
 
 from collections.abc import Iterator
 
@@ -8,12 +8,12 @@ LONGEST = 160
 
 
 def safe_lines(text: str) -> Iterator[str]:
-    """Each line with everything a terminal would act on spelled out."""
+    """Yield each line with control characters made visible."""
     yield from visible_lines(text).split("\n")
 
 
 def safe_line(text: str, most: int = LONGEST) -> str:
-    """Text of others for one line of a terminal: nothing in it is acted upon, and it has an end.
+    """Return text as one line without control characters, cut to `most` characters.
 
     >>> safe_line("a\\x1b[2J\\nb" + "c" * 9, 12)
     'a\\\\x1b[2J bc…'

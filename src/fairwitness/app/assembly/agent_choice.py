@@ -14,12 +14,12 @@ from fairwitness.errors import UsageError
 
 
 def settings_of(where: Path) -> tuple[AgentsSettings, str]:
-    """The settings that hold in a folder; it need not be a repository."""
+    """Return the agent settings for a folder, which need not be a repository."""
     return agents_settings(repository_root(where), ROLES)
 
 
 class Prober:
-    """What is known of agents; each is looked for once."""
+    """Probes agents, each at most once."""
 
     def __init__(self, settings: AgentsSettings) -> None:
         self._ask = cache(lambda name: probe_agent(name, settings))
@@ -29,7 +29,7 @@ class Prober:
 
 
 def chosen(spec: RoleSpec, instance: str, settings: AgentsSettings, override: str | None, probe: Prober) -> Choice:
-    """Who plays a role here."""
+    """Return the agent and model for a role instance."""
     if spec.instances and instance not in spec.instances:
         listed = ", ".join(spec.instances)
         raise UsageError(f"{spec.role.value} has no instance {instance!r}", next_step=f"choose one of {listed}")
@@ -37,5 +37,5 @@ def chosen(spec: RoleSpec, instance: str, settings: AgentsSettings, override: st
 
 
 def instance_of(spec: RoleSpec, wanted: str | None) -> str:
-    """The instance that was asked for, or the first there is."""
+    """Return the wanted instance of a role, or its first."""
     return wanted or (spec.instances[0] if spec.instances else spec.role.value)

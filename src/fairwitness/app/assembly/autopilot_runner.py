@@ -1,4 +1,4 @@
-"""The desk of an autopilot run: everything that carrying it needs, put together from what stands on record."""
+"""Assembles the runner of an autopilot run from its recorded order."""
 
 from typing import TYPE_CHECKING
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PREFIX = "fairwitness"
-"""What the branches of a run's attempts begin with."""
+"""Return the prefix of the branches of a run's attempts."""
 
 
 def autopilot_caps(order: AutopilotOrder, budget: BudgetTable) -> BudgetCaps:
-    """What a run, a phase of it and a dispatch may use: the breaker's caps, and what a person set beside them."""
+    """Return the limits of the run, a phase and a dispatch: those of the breaker and of the budget settings."""
     none = Caps(tokens=None, money_micros=None, milliseconds=None)
     breaker = order.limits.breaker
     tokens = min(breaker.cost_cap_tokens_total, budget.tokens or breaker.cost_cap_tokens_total)
@@ -53,7 +53,7 @@ def autopilot_caps(order: AutopilotOrder, budget: BudgetTable) -> BudgetCaps:
 def autopilot_runner_of(
     repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock = system_clock
 ) -> AutopilotRunner:
-    """Everything that carrying a run needs."""
+    """Return the runner of an autopilot run."""
     state = state_of(repository)
     log = AutopilotLog(ledger, run_id, clock=clock)
     order = log.order()

@@ -1,4 +1,4 @@
-"""The composition root: the only module that knows which backend and which runner is real."""
+"""The sandbox runner and the agent backends of this machine: the only module that imports the real ones."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from fairwitness.sandbox.runner import Runner
 from fairwitness.sandbox.tier_runner import TierRunner
 from fairwitness.sandbox.unconfined import UnconfinedRunner
 
-if TYPE_CHECKING:  # whoever only runs commands does not wait for what agents need
+if TYPE_CHECKING:  # imported late: running commands needs no agents
     from collections.abc import Mapping
 
     from fairwitness.agents.base import Backend
@@ -30,15 +30,15 @@ _RUNNERS: dict[SandboxTier, type[TierRunner]] = {
 
 
 def runner(tier: SandboxTier | None = None, *, allow_unconfined: bool = False) -> Runner:
-    """The strongest runner that works here, or the one that was asked for."""
+    """Return the strongest sandbox runner that works here, or the one of `tier`."""
     features = probe()
     chosen = tier or features.tier
     if chosen is SandboxTier.NONE and not allow_unconfined:
         if tier is None:
-            raise NotReady("nothing on this machine can keep a command in", next_step=_next_step())
+            raise NotReady("no sandbox works on this machine", next_step=_next_step())
         raise UsageError(
-            "running commands unconfined was not allowed",
-            next_step="choose a tier that keeps them in, or allow it; what runs unconfined opens no gate",
+            "running commands without a sandbox was not allowed",
+            next_step="choose another tier, or allow it; results without a sandbox open no gate",
         )
     if chosen not in features.tiers:
         raise NotReady(f"the sandbox tier {chosen} does not work on this machine", next_step=_next_step())
@@ -46,7 +46,7 @@ def runner(tier: SandboxTier | None = None, *, allow_unconfined: bool = False) -
 
 
 def _next_step() -> str:
-    """What would help, from what the probe found missing."""
+    """Return the next step, from what the probe found missing."""
     for warned in probe().warnings:
         if warned.code == "no-bwrap":
             return f"install bubblewrap ({INSTALL_BWRAP}), or use Linux 5.13 or newer with Landlock"
@@ -65,9 +65,9 @@ def backend(
     cassette: Path | None = None,
     done: "Mapping[tuple[Role, str], int] | None" = None,
 ) -> "Backend":
-    """The backend that people call so: an agent's profile, our own loop, or recordings.
+    """Return the backend of a name: an agent's profile, the built-in loop, or recordings.
 
-    `done` says how many recordings of each role and instance were played before.
+    `done` is the number of recordings of each role and instance that were played before.
     """
     from fairwitness.agents.profiles import PROFILES
     from fairwitness.app.assembly.models import SELLERS
@@ -98,7 +98,7 @@ def backend(
 
 
 def probe_agent(name: str, settings: "AgentsSettings") -> "Probe":
-    """What is known of an agent before it is used; for our own loop a key is part of it."""
+    """Probe an agent; the built-in loop also needs the key of a model."""
     from fairwitness.app.assembly.models import PERSONS, SELLERS
 
     found = backend(name, settings).probe()

@@ -1,4 +1,4 @@
-"""What the attempts of a graph are done with: agents as the run chose them, and the harness that proves their work."""
+"""Dependencies of dispatches: the agents that the run chose, and the verification of their work."""
 
 import threading
 from collections import Counter
@@ -35,14 +35,14 @@ from fairwitness.verify.subject import VerifyDeps, prove
 
 NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
 CAPS = BudgetCaps(dispatch=NO_CAP, phase=NO_CAP, run=NO_CAP)
-"""Each role's own budget; a run gets caps of its own where its workflow sets some."""
+"""No limits beyond the budget of each role; a workflow may set limits for its runs."""
 
 
 _TO_ITS_END = frozenset({"ok", "invalid_answer", "refused"})
 
 
 class DispatchDepsFactory:
-    """Makes the means of dispatches, by the settings that the run began with."""
+    """Creates the dependencies of dispatches from the settings that the run began with."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class DispatchDepsFactory:
         return Prober(self._settings)
 
     def deps(self, role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
-        """For one dispatch; `NotReady` if its agent lacks something."""
+        """Return the dependencies of one dispatch; raise `NotReady` if its agent lacks something."""
         choice = self._choice(role, instance)
         place = None if self._cassettes is None else Path(self._cassettes)
         played = backend(choice.agent, self._settings, cassette=place, done=self._played() if place else None)
@@ -97,7 +97,7 @@ class DispatchDepsFactory:
         )
 
     def _played(self) -> Counter[tuple[Role, str]]:
-        """The sessions that came to their own end, whatever they brought: the next one of a name is the next file."""
+        """Count the finished sessions by role and instance: the next session plays the next recording."""
         rows = self._ledger.observations(self._run_id, ENDED)
         own = (row.detail for row in rows if row.detail["outcome"]["status"] in _TO_ITS_END)
         return Counter((Role(detail["role"]), str(detail["instance"])) for detail in own)
@@ -119,7 +119,7 @@ class DispatchDepsFactory:
 
 
 def prover(parts: VerifyDeps, run_id: str) -> Prove:
-    """The harness, as the steps of a graph ask it."""
+    """Return the function with which the steps of a graph verify a change."""
 
     def proven(
         task: str, round_: int, *, base: str, head: str, declared: tuple[str, ...] | None, stop: threading.Event

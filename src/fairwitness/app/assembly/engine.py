@@ -1,4 +1,4 @@
-"""Runs of task graphs in a repository: how one is begun, and the world its flows work in."""
+"""The engine of a repository, and the runners that its flows need."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.graph.run_log import RunLog
 
-if TYPE_CHECKING:  # whoever only begins a run, or looks at one, does not wait for what carries it out
+if TYPE_CHECKING:  # imported late: beginning or reading a run needs no engine
     from fairwitness.contracts.graph.orders import AttemptOrder, MergeOrder
     from fairwitness.dag.ports import GraphPorts
     from fairwitness.engine.base import Body, Flow, Json
@@ -35,13 +35,13 @@ FLOWS = {
     Workflow.FEATURE.value: FEATURE_FLOW,
     Workflow.AUTOPILOT.value: AUTOPILOT_FLOW,
 }
-"""The flow that carries a run, by its workflow."""
+"""The flow that executes a run, by workflow."""
 ENGINE = "engine.db"
 CAP = 5
-"""Children of one worker: four attempts and a merge."""
+"""The maximum number of concurrent children of one worker: four attempts and a merge."""
 
 EngineCallback = Callable[[str, str], None]
-"""Is told what this process takes and lets go: a word, and the run or child by its id."""
+"""Called when this process takes or releases a run or child: with a verb and its id."""
 
 
 def begin_graph(
@@ -56,9 +56,9 @@ def begin_graph(
     cassettes: Path | None = None,
     clock: Clock = system_clock,
 ) -> GraphOptions:
-    """Writes the beginning of a run with a plan that was approved; an engine carries it out from there.
+    """Record a new run with an approved plan, which an engine can then execute.
 
-    The person's settings are read here, once; what they said holds for the whole run.
+    The settings are read here once and apply to the whole run.
     """
     repository = Repository.open(where)
     chosen = options or GraphOptions(target=f"fairwitness/{dag.runId.replace(':', '-')}/target")
@@ -89,7 +89,7 @@ def begin_graph(
 
 
 def build_engine(root: Path, *, on_event: EngineCallback | None = None) -> "DbosEngine":
-    """The engine of a repository: its own file, or the server that `FAIRWITNESS_DATABASE_URL` names."""
+    """Return the engine of a repository, on its file or on the server that `FAIRWITNESS_DATABASE_URL` names."""
     from fairwitness.engine.dbos_engine import DbosEngine
 
     factory = RunnerFactory(root)
@@ -117,7 +117,7 @@ def _reporting(body: "Body", on_event: EngineCallback) -> "Body":
 
 
 class RunnerFactory:
-    """Everything that carrying out runs of one repository needs, made when it is first asked for."""
+    """Creates the runners of one repository's runs when they are first needed."""
 
     def __init__(self, root: Path, *, clock: Clock = system_clock) -> None:
         self.repository = Repository.open(root)
@@ -127,7 +127,7 @@ class RunnerFactory:
         self._autopilot_runners: dict[str, AutopilotRunner] = {}
 
     def flows(self) -> "dict[str, Body]":
-        """The bodies that an engine has to know."""
+        """Return the flow bodies of the engine by name."""
         from fairwitness.dag.executor import graph_flows
         from fairwitness.workflows.autopilot import PASS_FLOW, autopilot, autopilot_pass
         from fairwitness.workflows.feature import feature
@@ -143,7 +143,7 @@ class RunnerFactory:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """Of the repository; open as long as the process lives."""
+        """The ledger of the repository; open until the process ends."""
         return ledger_in(self._state, clock=self._clock)
 
     @cached_property
@@ -151,7 +151,7 @@ class RunnerFactory:
         return state_of(self.repository)
 
     def forge_runner(self, run_id: str) -> "ForgeRunner":
-        """The world of a run."""
+        """Return the runner of a forge run."""
         if run_id not in self._forge_runners:
             from fairwitness.app.assembly.forge_runner import forge_runner_of
 
@@ -159,7 +159,7 @@ class RunnerFactory:
         return self._forge_runners[run_id]
 
     def feature_runner(self, run_id: str) -> "FeatureRunner":
-        """The world of a feature run."""
+        """Return the runner of a feature run."""
         if run_id not in self._feature_runners:
             from fairwitness.app.assembly.feature_runner import runner_of
 
@@ -167,7 +167,7 @@ class RunnerFactory:
         return self._feature_runners[run_id]
 
     def autopilot_runner(self, run_id: str) -> "AutopilotRunner":
-        """The world of an autopilot run."""
+        """Return the runner of an autopilot run."""
         if run_id not in self._autopilot_runners:
             from fairwitness.app.assembly.autopilot_runner import autopilot_runner_of
 
@@ -177,7 +177,7 @@ class RunnerFactory:
         return self._autopilot_runners[run_id]
 
     def _ports_for(self, order: "AttemptOrder | MergeOrder") -> "GraphPorts":
-        """A run with a single graph is forge's; where there are several, the order says which."""
+        """Return the ports of a graph. A run with one graph is a forge run; else the order names the graph."""
         if order.phase is None:
             return self.forge_runner(order.run_id)
         if order.run_id in self._autopilot_runners or self._is_autopilot(order.run_id):
@@ -189,7 +189,7 @@ class RunnerFactory:
         return first is not None and first.workflow is Workflow.AUTOPILOT
 
     def worktrees(self, prefix: str) -> "Worktrees":
-        """The worktrees of attempts whose branches begin so."""
+        """Return the worktrees of attempts whose branches begin with a prefix."""
         from fairwitness.app.assembly.backends import runner as sandbox_runner
         from fairwitness.git.shadow import Shadow
         from fairwitness.git.worktrees import Worktrees

@@ -1,4 +1,4 @@
-"""The desk of a feature run: everything that carrying it needs, put together from what stands on record."""
+"""Assembles the runner of a feature run from its recorded order."""
 
 from typing import TYPE_CHECKING
 
@@ -10,17 +10,17 @@ from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 
-if TYPE_CHECKING:  # whoever only looks at a budget, or ends a run, does not wait for what carries one
+if TYPE_CHECKING:  # imported late: reading a budget or cancelling needs no runner
     from fairwitness.runs.feature.runner import FeatureRunner
     from fairwitness.verify.subject import VerifyDeps
 
 PREFIX = "fairwitness"
-"""What the branches of a run's attempts begin with."""
+"""Return the prefix of the branches of a run's attempts."""
 _PYTHON = "python3"
 
 
 def caps_of(budget: BudgetTable) -> BudgetCaps:
-    """The caps of a run."""
+    """Return the limits of a run."""
     none = Caps(tokens=None, money_micros=None, milliseconds=None)
     money = None if budget.dollars is None else round(budget.dollars * 1_000_000)
     time = None if budget.minutes is None else budget.minutes * 60_000
@@ -28,7 +28,7 @@ def caps_of(budget: BudgetTable) -> BudgetCaps:
 
 
 def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> "FeatureRunner":
-    """Everything that carrying a run needs."""
+    """Return the runner of a feature run."""
     from fairwitness.app.assembly.backends import runner
     from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover
     from fairwitness.contracts.verify.checks import VerifySettings
@@ -81,7 +81,7 @@ def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clo
 
 
 def commands_of(parts: "VerifyDeps", base: str) -> tuple[tuple[str, ...], ...]:
-    """How the project's checks begin, as an agent may type them; from the first word on that only we know, nothing."""
+    """Return the beginnings of the check commands that an agent may run, up to the first internal argument."""
     from fairwitness.verify.discovery.repository_checks import discover
     from fairwitness.verify.environment.preparation import TreeView
 
@@ -90,7 +90,7 @@ def commands_of(parts: "VerifyDeps", base: str) -> tuple[tuple[str, ...], ...]:
         words = [_PYTHON if word == "{python}" else word for word in check.argv]
         known = tuple(words[: next((at for at, word in enumerate(words) if "{" in word), len(words))])
         if known and known[-1].startswith("-"):
-            continue  # what follows would be a program that the agent types itself
+            continue  # a shorter prefix would let the agent choose the program
         if len(known) > 1 or (known and known[0] != _PYTHON):
             found[known] = None
     return tuple(found)

@@ -1,4 +1,4 @@
-"""The desk of a forge run: everything that carrying it needs, put together from what stands on record."""
+"""Assembles the runner of a forge run from its recorded order."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 def forge_runner_of(
     worktrees_of: Callable[[str], "Worktrees"], ledger: "Ledger", state: "Path", run_id: str, clock: "Clock"
 ) -> ForgeRunner:
-    """Everything that carrying a run needs, whether its captain plans or its plan stood before.
+    """Return the runner of a forge run, planned by its captain or begun with a plan.
 
-    `worktrees_of` gives those whose branches begin with a prefix.
+    `worktrees_of` returns the worktrees whose branches begin with a prefix.
     """
     log = ForgeLog(ledger, run_id, clock=clock)
     order = log.order()

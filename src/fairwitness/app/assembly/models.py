@@ -1,6 +1,6 @@
-"""Where the models of an agent are, whose key opens them, and the gateway through which a dispatch reaches them.
+"""The models of agents: their addresses and keys, and the gateway through which a dispatch reaches them.
 
-A key goes only to the provider's own address, or to one that the person themselves wrote beside it.
+A key is sent only to the provider's own address, or to one that the person configured with it.
 """
 
 import hmac
@@ -26,13 +26,13 @@ from fairwitness.runs.dispatch.model import ModelConnection
 
 
 class Seller(NamedTuple):
-    """What is known of a provider before anybody says anything."""
+    """The defaults of a model provider."""
 
     dialect: Dialect
     base_url: str
     variable: str
     model: str
-    """Taken where nobody names one."""
+    """The default model."""
 
 
 SELLERS = {
@@ -48,21 +48,21 @@ SELLERS = {
     ),
 }
 _API = (ProviderKind.ANTHROPIC, ProviderKind.OPENAI, ProviderKind.GOOGLE)
-"""Whose key is looked for, in this order, where `api` is chosen and nothing said about it."""
+"""The providers whose keys are tried in this order for `api` without further settings."""
 
 
 class KeyRing:
-    """Where keys are looked for: in an environment, and in the person's own folder of keys."""
+    """Finds keys in an environment and in the person's folder of keys."""
 
     def __init__(self, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
         self._environment, self._folder = environment, folder
 
     def find(self, name: str, *, variable: str | None, command: tuple[str, ...] = ()) -> Key:
-        """The key of that name; `NotReady` says how to provide one."""
+        """Return the key of a name; raise `NotReady` with instructions if there is none."""
         return find_key(name, variable=variable, command=command, environment=self._environment, folder=self._folder)
 
     def of(self, kind: ProviderKind) -> Key | None:
-        """The key of a provider, if there is one; one that is there and cannot be used is an error."""
+        """Return the key of a provider, or None; raise an error if it exists but cannot be used."""
         try:
             return self.find(kind.value, variable=SELLERS[kind].variable)
         except NotReady as error:
@@ -72,11 +72,11 @@ class KeyRing:
 
 
 PERSONS = KeyRing()
-"""Of whoever called us."""
+"""The keys of the person who started this process."""
 
 
 def route_of(agent: str, model: str | None, settings: AgentsSettings, *, keys: KeyRing = PERSONS) -> ModelRoute:
-    """Which model an agent speaks to, and where; `NotReady` if there is no key for it."""
+    """Return the model and address for an agent; raise `NotReady` if there is no key."""
     said = settings.backend.get(agent)
     if said is not None:
         return _said_route(agent, model, said, keys)
@@ -117,10 +117,10 @@ def _said_route(agent: str, model: str | None, said: BackendSettings, keys: KeyR
 
 
 class GatewayModels:
-    """Reaches models through a gateway that lives as long as one try of a dispatch."""
+    """Connects to models through a gateway that lives as long as one try of a dispatch."""
 
     def __init__(self, route: ModelRoute, meter: RunMeter, *, tcp: bool) -> None:
-        """`tcp` listens on loopback, for what runs in this process; otherwise there is only a socket."""
+        """Listen on loopback if `tcp`, for agents in this process; else only on a Unix socket."""
         self._route, self._meter, self._tcp = route, meter, tcp
         self._tries: Counter[str] = Counter()
 
@@ -177,7 +177,7 @@ def _granted(token: str, grant: Grant) -> Grant | None:
 def _free_if_local(
     route: ModelRoute, price: Callable[[ModelRequest, ModelUsage], int | None]
 ) -> Callable[[ModelRequest, ModelUsage], int | None]:
-    """What runs on this machine costs nothing, unless somebody set a price."""
+    """Return the route with a price of zero if the model runs locally and no price is set."""
 
     def micros(asked: ModelRequest, usage: ModelUsage) -> int | None:
         found = price(asked, usage)
@@ -187,7 +187,7 @@ def _free_if_local(
 
 
 class NoModels:
-    """For recordings: no model is asked, and nobody counts."""
+    """For recordings: connects to no model and counts no usage."""
 
     def connect(
         self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]

@@ -16,7 +16,7 @@ from fairwitness.runs.forge import questions as forge_questions
 
 
 def answer(root: Path, run_id: str, option: str, said: str | None) -> None:
-    """Writes an answer down, and wakes whoever carries the run; where nobody does, the next one finds it."""
+    """Record an answer and notify the engine. If no worker executes the run, the next one reads the answer."""
     workflow = workflow_of(root, run_id)
     if workflow == AUTOPILOT:
         with open_autopilot_run(root, run_id) as autopilot:
@@ -35,7 +35,7 @@ def answer(root: Path, run_id: str, option: str, said: str | None) -> None:
 
 
 async def wake_engine(root: Path, run_id: str, key: str) -> None:
-    """Tells the engine that a question was answered, if it knows the run."""
+    """Notify the engine that a question was answered, if it knows the run."""
     async with engine_at(root, worker=False) as engine:
         if any(run.id == run_id for run in await engine.runs()):
             await engine.answer(run_id, key, ANSWERED)

@@ -1,10 +1,10 @@
-"""Setting up for autopilot: `init` writes what is missing, `lock` locks changed specifications on purpose.
+"""Autopilot set-up: `init` writes missing files, `lock` accepts changed specifications.
 
-The specifications that a run rests on are locked in its order, which stands in the ledger and never changes. A person
-who changed one on purpose, and wants a run that was stopped by it to go on, locks anew: an observation of kind `relock`
-under the key `relock:<n>`, whose detail `specs` holds all locks that are in force from then on. The preflight of a
-phase goes by the last of them, and by the order where there is none. What phases are to come to stands in the order,
-too, so a roadmap that says something else of a phase that is not done yet cannot be locked: a run goes by one roadmap.
+The order of a run locks its specifications; it is in the ledger and never changes. A person who changed a specification
+on purpose, and wants a run that stopped because of it to continue, locks again: an observation of kind `relock` under
+the key `relock:<n>`, whose detail `specs` holds all locks that apply from then on. The preflight of a phase uses the
+last of them, or the order if there is none. The order also holds the goals of all phases, so a roadmap that changes an
+unfinished phase cannot be locked: a run follows one roadmap.
 """
 
 from collections.abc import Iterator
@@ -37,20 +37,20 @@ _DONE = (PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.SKIPPED)
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """One file, and what was done to it."""
+    """A file and what was done to it."""
 
     path: str
     what: str
 
 
 def init(root: Path) -> tuple[SetUp, ...]:
-    """Writes a roadmap to fill in, the project's settings and the lines for git; whatever stands there stays."""
+    """Write a roadmap template, the project's settings and lines for .gitignore; existing content is kept."""
     repository = Repository.open(root)
     files = checkout_of(repository)
     detected = detect_commands(manifests(files))
     if detected.problems:
         first = detected.problems[0]
-        raise UsageError(f"{first.where[0]} cannot be read: {first.found}", next_step=f"mend {first.where[0]}")
+        raise UsageError(f"{first.where[0]} cannot be read: {first.found}", next_step=f"fix {first.where[0]}")
     return (
         _written(files, layout.ROADMAP, ROADMAP_TEMPLATE),
         _written(files, layout.CONFIG, config_template(detected)),
@@ -69,7 +69,7 @@ def _written(files: Store, path: str, text: str) -> SetUp:
 
 
 def _ignored(top: Path) -> SetUp:
-    """Lines are added to the person's file, and none is taken away."""
+    """Add missing lines to the person's .gitignore; remove none."""
     before: list[bytes | None] = []
 
     def grown(old: bytes | None) -> bytes:
@@ -91,22 +91,22 @@ def _ignored(top: Path) -> SetUp:
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """What was locked anew, for which run; no change means that the locks held."""
+    """The specifications that were locked again for a run; no changes if all locks were up to date."""
 
     run_id: str
     changes: tuple[SpecChange, ...]
     paths: tuple[str, ...]
-    """Everything that is locked now."""
+    """All locked paths."""
 
 
 def lock(root: Path, wanted: str | None, *, clock: Clock = system_clock) -> Locked:
-    """Locks the specifications as they are now, for the run that is not over; without a name, for the latest one."""
+    """Lock the current specifications for the named run, or for the latest one."""
     with open_autopilot_run(root, _meant(root, wanted), clock=clock) as context:
         log = context.log
         status = log.state().state.meta.status
         if status is RunStatus.COMPLETED:
             raise UsageError(
-                f"{log.run_id} is completed, and the next run locks what it finds",
+                f"{log.run_id} is completed; the next run locks the current specifications",
                 next_step="fairwitness autopilot next",
             )
         config = read_config(context.files)
@@ -124,7 +124,7 @@ def lock(root: Path, wanted: str | None, *, clock: Clock = system_clock) -> Lock
                 f"{RELOCK}:{len(held) + 1}", RELOCK, log.run_id, {"specs": [each.plain() for each in locks]}, now
             )
             if not write_once(log, row):
-                continue  # somebody was quicker: what is left to be locked is looked at again
+                continue  # another process locked first: compare again
             killpoint("autopilot.relocked")
             return Locked(log.run_id, changes, tuple(each.path for each in locks))
 
@@ -143,13 +143,13 @@ def _refuse_other_roadmap(log: AutopilotLog, files: Store) -> None:
     for phase in _ahead(log):
         if phase.id not in found or _said(found[phase.id]) != _said(phase):
             raise UsageError(
-                f"{layout.ROADMAP} says something else of phase {phase.id} than what {log.run_id} was begun with",
-                next_step=f"put it back, or fairwitness cancel {log.run_id} and begin a new run",
+                f"{layout.ROADMAP} differs in phase {phase.id} from the roadmap that {log.run_id} was begun with",
+                next_step=f"restore it, or fairwitness cancel {log.run_id} and begin a new run",
             )
 
 
 def _ahead(log: AutopilotLog) -> Iterator[DetailedPhase]:
-    """The phases that the run takes up and that have not ended."""
+    """Return the phases of the run that have not ended."""
     order, records = log.order(), log.state().state.phases
     for phase in order.roadmap.phases:
         if phase.id in order.phases and records[phase.id].status not in _DONE:
@@ -157,5 +157,5 @@ def _ahead(log: AutopilotLog) -> Iterator[DetailedPhase]:
 
 
 def _said(phase: DetailedPhase) -> DetailedPhase:
-    """What a phase is to come to; whether its box is ticked makes no difference to it."""
+    """Return the goals of a phase, without its tick box."""
     return phase.model_copy(update={"done": False})

@@ -1,4 +1,4 @@
-"""How an autopilot run is begun: roadmap, settings, flags and range read once, what is missing refused, all written."""
+"""Begins autopilot runs: reads roadmap, settings, flags and range once, checks them, and records the run."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,13 +36,13 @@ from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.feature.setup import ready
 
 LATER = (RunFlag.MAP, RunFlag.DISCUSS, RunFlag.VISUAL)
-"""Flags whose part of autopilot is not built yet; whoever builds one takes it out of here."""
+"""Flags that are not implemented yet."""
 _LOOPS = frozenset({RunFlag.QUALITY, RunFlag.GAPS})
 
 
 @dataclass(frozen=True, slots=True)
 class PhasesRequest:
-    """What a person asks for."""
+    """The phases and options that a person asks for."""
 
     phases: str
     """A range such as `3-7`, `3,5,8` or `6.1`, or `all` or `next`."""
@@ -55,7 +55,7 @@ class PhasesRequest:
 
 @dataclass(frozen=True, slots=True)
 class BegunAutopilot:
-    """A run that was written down and not yet carried."""
+    """A run that was recorded and not started yet."""
 
     run_id: str
     order: AutopilotOrder
@@ -63,9 +63,9 @@ class BegunAutopilot:
 
 
 def begin_autopilot(where: Path, wanted: PhasesRequest, *, clock: Clock = system_clock) -> BegunAutopilot:
-    """Writes the beginning of a run; an engine carries it out from there.
+    """Record a new run, which an engine can then execute.
 
-    The person's settings and the roadmap are read here, once; what they said holds for the whole run.
+    The settings and the roadmap are read here once and apply to the whole run.
     """
     repository = Repository.open(where)
     ledger = ledger_in(state_of(repository), clock=clock)
@@ -114,7 +114,7 @@ def begin_autopilot(where: Path, wanted: PhasesRequest, *, clock: Clock = system
 
 
 def _dear(order: AutopilotOrder) -> Iterator[str]:
-    """Phases that will probably use most of what a phase may use."""
+    """Yield a warning for each phase that will probably use most of its token limit."""
     cap = order.limits.breaker.cost_cap_tokens_per_phase
     for phase in order.roadmap.phases:
         warned = cost_warning(CostEstimation(), estimated_tokens(CostEstimation(), phase.type), cap)
@@ -124,7 +124,7 @@ def _dear(order: AutopilotOrder) -> Iterator[str]:
 
 
 def free_run_id(taken: Callable[[str], bool], clock: Clock) -> str:
-    """This second as a run id, or the next that no run has."""
+    """Return the current second as a run id, or the next free one."""
     moment = clock().astimezone(UTC).replace(microsecond=0)
     while taken(run_id := moment.strftime("run-%Y-%m-%d-%H%M%S")):
         moment += timedelta(seconds=1)
@@ -132,7 +132,7 @@ def free_run_id(taken: Callable[[str], bool], clock: Clock) -> str:
 
 
 def _flags(ledger: Ledger, wanted: PhasesRequest, clock: Clock) -> frozenset[RunFlag]:
-    """The flags, if they can be given together; that somebody tried what cannot be is told in the latest run."""
+    """Return the flags; refuse conflicting ones, and record the attempt in the latest run."""
     flags = known_flags(wanted.flags)
     conflicts = flag_conflicts(flags)
     if conflicts:
@@ -141,19 +141,19 @@ def _flags(ledger: Ledger, wanted: PhasesRequest, clock: Clock) -> frozenset[Run
         if runs:
             log = AutopilotLog(ledger, runs[-1], clock=clock)
             log.append(LoggedEvent(new_event(FlagMutualExclusivityError, log.now(), flags=(one, other))))
-        raise UsageError(f"{one} and {other} cannot be given together", next_step=f"leave out {one} or {other}")
+        raise UsageError(f"{one} and {other} exclude each other", next_step=f"remove {one} or {other}")
     later = [flag for flag in LATER if flag in flags]
     if later:
-        raise UsageError(f"--{later[0].value} is not built yet", next_step=f"leave out --{later[0].value}")
+        raise UsageError(f"--{later[0].value} is not implemented yet", next_step=f"remove --{later[0].value}")
     if wanted.cycles is not None and not flags & _LOOPS:
-        raise UsageError("--cycles says how often --quality or --gaps may go round", next_step="add one of them")
+        raise UsageError("--cycles requires --quality or --gaps", next_step="add one of them")
     return flags
 
 
 def _phases(
     wanted: PhasesRequest, flags: frozenset[RunFlag], project: AutopilotProject, earlier: dict[str, EarlierPhase]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The phases that the run takes up in the order they run, and what is worth a warning."""
+    """Return the phases of the run in their order, and warnings."""
     roadmap = project.roadmap
     statuses = dict.fromkeys((phase.id for phase in roadmap.phases), PhaseStatus.NOT_STARTED)
     statuses |= {phase: left.status for phase, left in earlier.items()}
@@ -188,7 +188,7 @@ def _nothing_left(takes: Takes) -> UsageError:
     if takes is Takes.FINISHED:
         return UsageError("none of these phases is completed yet", next_step="fairwitness autopilot next")
     return UsageError(
-        "all of these phases are completed", next_step="--quality or --gaps raise their scores, --force runs them anew"
+        "all of these phases are completed", next_step="--quality or --gaps raise their scores, --force runs them again"
     )
 
 
@@ -196,7 +196,7 @@ def _refuse_stubs(project: AutopilotProject, phases: Sequence[str]) -> None:
     found = list(stubs(project, phases))
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise UsageError(f"{found[0]}{more}", next_step="write it down, commit it, and begin again")
+        raise UsageError(f"{found[0]}{more}", next_step="fill it in, commit it, and begin again")
 
 
 def _refused(problems: Sequence[Problem], next_step: str) -> UsageError:

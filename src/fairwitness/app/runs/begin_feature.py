@@ -1,4 +1,4 @@
-"""How a feature run is begun: the person's settings read once, what is missing refused, and all written down."""
+"""Begins feature runs: reads the settings once, checks what is needed, and records the run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ _SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a person asks for."""
+    """A request of a person, with its options."""
 
     request: str
     slug: str | None = None
@@ -38,26 +38,26 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class BegunFeature:
-    """A run that was written down and not yet carried."""
+    """A run that was recorded and not started yet."""
 
     run_id: str
     order: FeatureOrder
 
 
 def begin_feature(where: Path, wanted: RunRequest, *, clock: Clock = system_clock) -> BegunFeature:
-    """Writes the beginning of a run; an engine carries it out from there.
+    """Record a new run, which an engine can then execute.
 
-    The person's settings are read here, once; what they said holds for the whole run.
+    The settings are read here once and apply to the whole run.
     """
     if not wanted.request.strip():
-        raise UsageError("the request is empty", next_step='say what you want: fairwitness feature "..."')
+        raise UsageError("the request is empty", next_step='add a request: fairwitness feature "..."')
     slug = slug_for(wanted)
     repository = Repository.open(where)
     hygiene = ready(repository)
     settings = feature_settings(repository.top)
     if hygiene.is_dirty and settings.feature.dirty is Dirty.REFUSE:
         raise UsageError(
-            "there are changes that are not committed, and feature.dirty is refuse",
+            "there are uncommitted changes, and feature.dirty is refuse",
             next_step="commit or stash them, or set feature.dirty to snapshot",
         )
     require_agents(repository, wanted)
@@ -92,20 +92,20 @@ def begin_feature(where: Path, wanted: RunRequest, *, clock: Clock = system_cloc
 
 
 def slug_for(wanted: RunRequest) -> str:
-    """The short name of what is wanted: as a person chose it, or made from the request."""
+    """Return the short name of a feature: the given one, or one made from the request."""
     if wanted.slug is None:
         return slug_of(wanted.request)
     try:
         return _SLUG.validate_python(wanted.slug)
     except ValidationError:
         raise UsageError(
-            f"{visible(wanted.slug)!r} cannot be the short name of a feature",
-            next_step="use small letters, digits and '-', as in gift-vouchers",
+            f"{visible(wanted.slug)!r} is not a valid short name",
+            next_step="use lower-case letters, digits and '-', as in gift-vouchers",
         ) from None
 
 
 def require_agents(repository: Repository, wanted: RunRequest, workflow: Workflow = Workflow.FEATURE) -> None:
-    """What `fairwitness doctor` would find, before anything is begun: a sandbox, and an agent for every role."""
+    """Raise `NotReady` unless there is a sandbox and an agent for every role, before anything is recorded."""
     from fairwitness.agents.roles import ROLES
     from fairwitness.app.assembly.agent_choice import Prober, chosen, settings_of
     from fairwitness.app.assembly.backends import backend, runner

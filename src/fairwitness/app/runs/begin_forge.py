@@ -1,8 +1,7 @@
-"""Forge runs in a repository: how one is begun, and the desk that carries it."""
+"""Begins forge runs: reads the settings once, checks what is needed, and records the run."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairwitness.app.runs.begin_feature import RunRequest, require_agents, slug_for
 from fairwitness.app.settings.tables import read_tables
@@ -20,29 +19,26 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.runs.feature.setup import free_run_id, ready
 from fairwitness.runs.forge.log import ForgeLog
 
-if TYPE_CHECKING:  # whoever only begins a run does not wait for what carries it
-    pass
-
 AS_CONFIGURED = "as configured"
 
 
 @dataclass(frozen=True, slots=True)
 class BegunForge:
-    """A run that was written down and not yet carried."""
+    """A run that was recorded and not started yet."""
 
     run_id: str
     order: ForgeOrder
     is_dirty: bool
-    """Whether the checkout holds changes that are not committed, and so are no part of the run."""
+    """Whether the checkout has uncommitted changes, which are not part of the run."""
 
 
 def begin_forge(where: Path, wanted: RunRequest, *, clock: Clock = system_clock) -> BegunForge:
-    """Writes the beginning of a run; an engine carries it out from there, beginning with the captain.
+    """Record a new run, which an engine can then execute, starting with the captain.
 
-    The person's settings are read here, once; what they said holds for the whole run.
+    The settings are read here once and apply to the whole run.
     """
     if not wanted.request.strip():
-        raise UsageError("the request is empty", next_step='say what you want: fairwitness forge "..."')
+        raise UsageError("the request is empty", next_step='add a request: fairwitness forge "..."')
     slug = slug_for(wanted)
     repository = Repository.open(where)
     hygiene = ready(repository)

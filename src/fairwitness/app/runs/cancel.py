@@ -1,4 +1,4 @@
-"""Ending a run for good: the engine stops it, its worktrees go, and what they held is kept."""
+"""Cancels runs: stops the engine, removes the worktrees, and keeps their content."""
 
 import asyncio
 import time
@@ -39,21 +39,21 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """What is left of a run that was ended."""
+    """The remains of a cancelled run."""
 
     reason: str
     target: str | None
-    """The branch with what was merged; None if nothing ever was."""
+    """The branch with the merged work; None if nothing was merged."""
     kept: tuple[str, ...]
-    """The refs that hold what was not."""
+    """The refs with the work that was not merged."""
     left: tuple[str, ...]
-    """Branches that a person has checked out, and that stay."""
+    """Branches that were kept because they are checked out."""
 
 
 def cancel(root: Path, view: RunView) -> Cancelled | None:
-    """Ends a run; None if it ended by itself meanwhile. Asked again after a crash, it goes on where it was.
+    """Cancel a run; return None if it ended by itself. After a crash, calling again continues the cancellation.
 
-    The last event is written last: until it stands, the run is not over, and can be cancelled again.
+    The final event is written last: until then the run is not over and can be cancelled again.
     """
     if view.workflow == Workflow.AUTOPILOT:
         with open_autopilot_run(root, view.run_id) as context:
@@ -68,7 +68,7 @@ def cancel(root: Path, view: RunView) -> Cancelled | None:
     try:
         log = ForgeLog(ledger, view.run_id)
         if log.order() is None:
-            log.begun()  # whatever is no run of a graph is refused before anything is stopped
+            log.begun()  # raises for other runs before anything is stopped
         if has_engine(root):
             asyncio.run(_stop(root, view.run_id))
         _wait_until_left(root, view.run_id)
@@ -83,7 +83,7 @@ def cancel(root: Path, view: RunView) -> Cancelled | None:
 
 
 def _ended(factory: RunnerFactory, log: ForgeLog, *, is_carried: bool) -> Cancelled | None:
-    """The rest, once nobody is at work: whether there is a graph is settled now."""
+    """Clean up after all workers have stopped; only now it is certain whether there is a graph."""
     repository, order = factory.repository, log.order()
     is_planned = order is None or log.course().is_approved
     if is_planned:
@@ -94,7 +94,7 @@ def _ended(factory: RunnerFactory, log: ForgeLog, *, is_carried: bool) -> Cancel
     tip = repository.ref(f"refs/heads/{options.target}")
     identity = read_identity(repository)
     left: tuple[str, ...] = ()
-    if is_carried or order is not None:  # a captain has a worktree, too
+    if is_carried or order is not None:  # the captain also has a worktree
         left = sweep(factory.worktrees(options.prefix), log.run_id, tip or base, identity).left
     killpoint("cancel.swept")
     reason = f"{CANCELLED} {identity.author}"
@@ -106,7 +106,7 @@ def _ended(factory: RunnerFactory, log: ForgeLog, *, is_carried: bool) -> Cancel
 
 
 def _cancel_feature(factory: RunnerFactory, root: Path, run_id: str) -> Cancelled | None:
-    """The same for a feature run, whose last event has an outcome."""
+    """Clean up a feature run and record its final event with an outcome."""
     repository = factory.repository
     order, _ = order_of(factory.ledger, run_id)
     context = feature_context(repository, factory.ledger, run_id, order)
@@ -127,7 +127,7 @@ def _cancel_feature(factory: RunnerFactory, root: Path, run_id: str) -> Cancelle
 
 
 def _cancel_autopilot(context: AutopilotRunRecord, root: Path) -> Cancelled | None:
-    """The same for an autopilot run: it ends as failed, which only a person's word takes up again."""
+    """Clean up an autopilot run and record it as failed; only a person can resume it."""
     log, repository = context.log, context.repository
     order, run_id = log.order(), log.run_id
     if has_engine(root):
@@ -151,37 +151,37 @@ async def _stop(root: Path, run_id: str) -> None:
     async with engine_at(root, worker=False) as engine:
         try:
             await engine.cancel(run_id)
-        except EngineError:  # it may never have been given to the engine
+        except EngineError:  # the engine may not know the run
             if any(run.id == run_id for run in await engine.runs()):
                 raise
 
 
 def _wait_until_left(root: Path, run_id: str) -> None:
-    """Until nobody works in the run's folders any more."""
+    """Wait until no process works in the run's folders."""
     give_up = time.monotonic() + PATIENCE_S
     while bodies_of(root, run_id):
         if time.monotonic() > give_up:
             worker = worker_on(root, run_id)
             who = f"process {worker.pid} on {worker.host}" if worker is not None else "its worker"
             raise NotReady(
-                f"{who} has not stopped after {PATIENCE_S:g} s", next_step=f"end it, then: fairwitness cancel {run_id}"
+                f"{who} has not stopped after {PATIENCE_S:g} s", next_step=f"stop it, then: fairwitness cancel {run_id}"
             )
         time.sleep(_LOOK_S)
 
 
 def _tell(log: RunLog, reason: str, tip: str) -> bool:
-    """Writes the last events, unless the run has one; looks again if something happened meanwhile."""
+    """Record the final events unless the run has them; retry if other events were written meanwhile."""
     while True:
         run = log.run()
         if run.is_over:
             return False
-        # where it should be, and not where somebody may have moved it
+        # the recorded target, even if the branch was moved
         if log.write(partial(_last, run, reason, run.tip or tip), after=run.seq):
             return True
 
 
 def _tell_unplanned(log: ForgeLog, reason: str) -> bool:
-    """The same for a run without a graph: there is nothing but its own end to be told."""
+    """Record the final event of a run without a graph."""
     while True:
         events = tuple(log.ledger.events(log.run_id))
         if course_of(events).is_over:

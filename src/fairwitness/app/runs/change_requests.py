@@ -1,4 +1,4 @@
-"""Change requests of forge runs, as a person sees them and decides about them."""
+"""Change requests of forge runs: list, show, approve, reject."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,23 +21,23 @@ from fairwitness.runs.graph.run_log import OVERLAY
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequestView:
-    """A request, what became of it, and what it added to the graph."""
+    """A change request, its result, and what it added to the graph."""
 
     run_id: str
     request: ChangeRequest
     reason: str | None
-    """Why it was rejected."""
+    """The reason of the rejection."""
     refused: tuple[tuple[str, ...], ...]
-    """What did not fit, each time that the captain answered in vain."""
+    """The problems of each answer of the captain that was refused."""
     overlay: DagOverlay | None
 
     @property
     def is_pending(self) -> bool:
-        """Whether nobody has decided about it."""
+        """Whether it is undecided."""
         return self.request.status is ChangeRequestStatus.PENDING
 
     def plain(self) -> dict[str, Any]:
-        """As plain values: the documents as they stand in files, and what only events tell."""
+        """Return the documents and the results from events as plain values."""
         return {
             "run_id": self.run_id,
             "change_request": self.request.plain(),
@@ -49,50 +49,49 @@ class ChangeRequestView:
 
 @dataclass(frozen=True, slots=True)
 class DecidedRequest:
-    """What a person decided, and whether somebody carries the run that waits for it."""
+    """A decided change request, and whether a worker executes its run."""
 
     view: ChangeRequestView
     is_carried: bool
 
     @property
     def following(self) -> str:
-        """What to do next."""
+        """The next command."""
         return f"fairwitness {'watch' if self.is_carried else 'resume'} {self.view.run_id}"
 
 
 def listed(root: Path, wanted: str | None) -> tuple[str, tuple[ChangeRequestView, ...]]:
-    """The run that a person means, and its requests, oldest first; nothing is written."""
+    """Return the id of the run and its change requests, oldest first."""
     with _looked_into(root, wanted) as log:
         overlays = _overlays(log)
         return log.run_id, tuple(_look(log, each, overlays) for each in request_states(log).values())
 
 
 def shown_request(root: Path, cr_id: str, wanted: str | None) -> ChangeRequestView:
-    """One of them."""
+    """Return one change request."""
     with _looked_into(root, wanted) as log:
         return _look(log, request_state(log, cr_id), _overlays(log))
 
 
 def approve(root: Path, cr_id: str, wanted: str | None) -> DecidedRequest:
-    """Lets the captain plan what a request asks for."""
+    """Approve a change request, so that the captain plans it."""
     return _decided(root, cr_id, wanted, Verdict.APPROVE, None)
 
 
 def reject(root: Path, cr_id: str, wanted: str | None, reason: str) -> DecidedRequest:
-    """Turns a request down."""
+    """Reject a change request."""
     return _decided(root, cr_id, wanted, Verdict.REJECT, reason)
 
 
 def _decided(root: Path, cr_id: str, wanted: str | None, verdict: Verdict, reason: str | None) -> DecidedRequest:
-    """Writes it down as the person of this repository, and wakes whoever carries the run; where nobody does, the next
-    one finds it."""
+    """Record a decision of the person and notify the engine. Without a worker, the next one reads it."""
     run_id = resolve_run_at(root, wanted)
     with open_forge_run(root, run_id) as context:
         decide(context.log, cr_id, verdict, context.actor, reason)
         context.refresh()
         view = _look(context.log, request_state(context.log, cr_id), _overlays(context.log))
     if has_engine(root):
-        from fairwitness.app.runs.answer import wake_engine  # whoever only looks does not wait for what carries runs
+        from fairwitness.app.runs.answer import wake_engine  # imported late: reading needs no engine
 
         asyncio.run(wake_engine(root, run_id, cr_id))
     return DecidedRequest(view, worker_on(root, run_id) is not None)

@@ -1,4 +1,4 @@
-"""Carrying runs in this process: the engine opened as a worker, shown while it works, and closed in order."""
+"""Drives runs in this process: opens the engine as a worker, shows the run, and closes the engine in order."""
 
 import asyncio
 import signal
@@ -24,39 +24,39 @@ from fairwitness.rules.schedule import RunEnd, dag_outcome
 from fairwitness.runs.forge.log import ForgeLog
 
 GRACE_S = 5.0
-"""How long work that runs may still take when somebody wants this process to end."""
+"""How long running work may still take after this process was asked to stop."""
 DECIDE = "decide#"
 COMPLETED = "completed"
-"""The status of a graph that came to its end."""
+"""The status of a completed graph."""
 CANCELLED = "cancelled by"
-"""How the reason of a run begins that somebody cancelled, and may go on with after all."""
+"""How the reason of a cancelled run begins; such a run can be resumed."""
 _ASK_S = 1.0
 _LAST_EVENT_S = 15.0
-"""How long after the end of a flow its last event may take: whoever cancels a run clears its folders first."""
+"""How long the final event may follow the end of a flow: cancelling cleans up the folders first."""
 _SETTLED_S = 1.0
-"""How long nothing may happen in an autopilot run before it counts as waiting: it says how it stands before it does."""
+"""How long an autopilot run must be silent to count as waiting: its last events precede the wait."""
 _ANSWERED_IN = {
     Workflow.FEATURE.value: answered_keys,
     Workflow.FORGE.value: settled_gates,
     Workflow.AUTOPILOT.value: settled_verdicts,
 }
-"""Who knows what people have answered, by workflow."""
+"""The function that returns the answered questions of a run, by workflow."""
 
 
 class StopRequest:
-    """Whether somebody wants this process to end, and by which signal."""
+    """A request to stop this process, and its signal."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
         self._asked = asyncio.Event()
 
     def ask(self, number: int) -> None:
-        """The first one counts."""
+        """Request the stop; the first signal counts."""
         self.signal = self.signal or number
         self._asked.set()
 
     async def within(self, seconds: float) -> bool:
-        """Waits so long; True at once if it is asked for."""
+        """Wait for `seconds`; return True as soon as a stop is requested."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._asked.wait()
@@ -65,7 +65,7 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Ctrl-C and SIGTERM are heard as a wish, not as an end, so that everything can be left in order."""
+    """Turn Ctrl-C and SIGTERM into a stop request inside the block, so that the process can stop in order."""
     stop, loop = StopRequest(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.ask, number)
@@ -78,7 +78,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
 @asynccontextmanager
 async def engine_at(root: Path, *, worker: bool, on_event: EngineCallback | None = None) -> AsyncIterator[DbosEngine]:
-    """The engine of a repository, open; what keeps it from opening or closing is told in its own words."""
+    """Open the engine of a repository; its errors become `NotReady`."""
     engine = build_engine(root, on_event=on_event)
     try:
         await engine.open(worker=worker)
@@ -91,26 +91,26 @@ async def engine_at(root: Path, *, worker: bool, on_event: EngineCallback | None
 
 
 def refuse_undrivable(root: Path, view: RunView) -> None:
-    """A run that no engine of today can drive."""
+    """Raise `UsageError` if no engine can drive the run."""
     if view.workflow == Workflow.AUTOPILOT:
         with open_autopilot_run(root, view.run_id):
-            return  # it has an order to go by
+            return  # it has an order
     if view.workflow not in FLOWS:
         raise UsageError(
-            f"{view.run_id} is a run of {view.workflow}, and cannot be carried yet",
+            f"{view.run_id} is a run of {view.workflow}, which cannot be driven yet",
             next_step=f"fairwitness events {view.run_id}",
         )
 
 
 def is_final(view: RunView) -> bool:
-    """Whether a run ended in a way that no resuming changes."""
+    """Return whether a run ended in a way that resuming does not change."""
     if view.workflow != Workflow.FEATURE or not view.is_over:
         return view.status == COMPLETED
     return view.status not in RESUMABLE and not (view.reason or "").startswith(CANCELLED)
 
 
 def can_go_on(root: Path, view: RunView) -> bool:
-    """Whether a run that has ended may go on: one that failed for good would only fail again."""
+    """Return whether an ended run can be resumed; a run without attempts left would only fail again."""
     if is_final(view):
         return not _is_cleared(root, view.run_id)
     if view.workflow in (Workflow.FEATURE, Workflow.AUTOPILOT):
@@ -120,7 +120,7 @@ def can_go_on(root: Path, view: RunView) -> bool:
     try:
         log = ForgeLog(ledger, run_id)
         if not log.course().is_approved:
-            return True  # its captain may plan once more
+            return True  # the captain can plan again
         _, dag = log.effective()
         status = DagStatus(runId=run_id, updatedAt=spell(system_clock()), nodes=log.run().nodes)
         if dag_outcome(dag, status).end is not RunEnd.FAILED:
@@ -131,9 +131,9 @@ def can_go_on(root: Path, view: RunView) -> bool:
 
 
 def record_resumed(root: Path, view: RunView) -> None:
-    """Writes down that a paused or failed run goes on, before anything does."""
+    """Record that a paused or failed run is resumed, before it continues."""
     if is_final(view):
-        return  # it stays so; only what comes after its last event is left to be done
+        return  # only the clean-up after its final event is left
     if view.workflow == Workflow.AUTOPILOT:
         resume_autopilot(root, view.run_id)
         return
@@ -149,9 +149,9 @@ def record_resumed(root: Path, view: RunView) -> None:
 
 
 def _is_cleared(root: Path, run_id: str) -> bool:
-    """Whether a run's flow came to its end, too: after the last event it clears the run's folders."""
+    """Return whether the flow of a run has ended, too: it cleans up the folders after the final event."""
     if not has_engine(root):
-        return True  # nobody ever worked here
+        return True  # no engine was ever used here
 
     async def asked() -> bool:
         async with engine_at(root, worker=False) as engine:
@@ -162,9 +162,9 @@ def _is_cleared(root: Path, run_id: str) -> bool:
 
 
 def drive(root: Path, followed: FollowedRun, show: ShowCallback) -> WatchEnd | int:
-    """Carries a run in this process until it ends, or gives the number of the signal that ended this before.
+    """Drive a run in this process until it ends; return its end, or the number of the signal that stopped it.
 
-    Whatever was begun is saved; agents that were at work are stopped within the grace.
+    All progress is saved; running agents are stopped within the grace period.
     """
     return asyncio.run(_drive(root, followed, show))
 
@@ -188,21 +188,21 @@ async def _drive(root: Path, followed: FollowedRun, show: ShowCallback) -> Watch
 
 
 async def deliver_answers(engine: DbosEngine, root: Path, run_id: str, workflow: str) -> None:
-    """Tells the engine what people answered: whoever did may have been killed before it heard of it."""
+    """Send recorded answers to the engine: the process that recorded them may have died before sending."""
     for key in await asyncio.to_thread(_ANSWERED_IN[workflow], root, run_id):
         await engine.answer(run_id, key, ANSWERED)
 
 
 async def _start(engine: DbosEngine, root: Path, view: RunView) -> None:
-    """Gives a run to the engine, however far it came: never given, left by a dead process, ended, or failed."""
+    """Start a run in the engine, whether it is new, abandoned by a dead process, ended, or failed."""
     run_id = view.run_id
     await engine.submit(run_id, FLOWS[view.workflow], {"run_id": run_id})
     await deliver_answers(engine, root, run_id, view.workflow)
     outcome = await engine.outcome(run_id)
     if outcome is not None and outcome.status is ExecutionStatus.DONE and is_final(view):
-        return  # nothing is left to be done
+        return  # nothing to do
     if outcome is not None and outcome.status is ExecutionStatus.DONE:
-        # it has ended, but not as it should: its last decision is taken again
+        # it ended without completing: repeat its last decision
         decided = [step.key for step in await engine.steps(run_id) if step.key.startswith(DECIDE)]
         await engine.rerun_from(run_id, decided[-1])
     else:
@@ -210,7 +210,7 @@ async def _start(engine: DbosEngine, root: Path, view: RunView) -> None:
 
 
 async def _follow(engine: DbosEngine, followed: FollowedRun, show: ShowCallback, stop: StopRequest) -> WatchEnd | None:
-    """Shows the run until it ends; None if somebody wants this process to end first."""
+    """Show the run until it ends; return None if a stop is requested first."""
     show(followed, [])
     asked, ended_at = 0.0, None
     loop = asyncio.get_running_loop()
@@ -226,7 +226,7 @@ async def _follow(engine: DbosEngine, followed: FollowedRun, show: ShowCallback,
             asked = loop.time()
             outcome = await engine.outcome(followed.run_id)
             if outcome is not None and end is not None and outcome.status is not ExecutionStatus.FAILED:
-                return end  # a run clears its folders after its last event
+                return end  # the clean-up follows the final event
             if outcome is not None:
                 ended_at = ended_at or loop.time()
                 _refuse_lost(followed.run_id, outcome, loop.time() - ended_at)
@@ -235,9 +235,9 @@ async def _follow(engine: DbosEngine, followed: FollowedRun, show: ShowCallback,
 
 
 def _patience(view: RunView) -> float:
-    """How long nothing must have happened before a run is left to a person.
+    """Return how long a run must be silent before it is left to a person.
 
-    One that was paused has a flow that ends by itself, and clears up before it does.
+    The flow of a paused run ends by itself after cleaning up.
     """
     if view.workflow != Workflow.AUTOPILOT:
         return 0.0
@@ -245,9 +245,9 @@ def _patience(view: RunView) -> float:
 
 
 def _refuse_lost(run_id: str, outcome: RunOutcome, seconds: float) -> None:
-    """A flow that ended without a last event in the ledger: nobody will write one any more."""
+    """Raise `NotReady` if the flow ended without a final event: no process will write one any more."""
     if outcome.status is ExecutionStatus.FAILED or seconds > _LAST_EVENT_S:
         why = outcome.error or f"its flow is {outcome.status.value}"
         raise NotReady(
-            f"run {run_id} cannot go on here: {why}", next_step=f"mend that, then: fairwitness resume {run_id}"
+            f"run {run_id} cannot continue here: {why}", next_step=f"fix that, then: fairwitness resume {run_id}"
         )

@@ -1,4 +1,4 @@
-"""What the runs of a repository have learned, as every surface shows it, and how a person takes something out."""
+"""What runs learned about a repository: entries that can be removed, and proposed changes to instruction files."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from fairwitness.store.artifacts import Store
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One change, and what it would do to the file."""
+    """A proposed change to an instruction file, with its diff."""
 
     number: int
     file: str
@@ -25,25 +25,25 @@ class Proposal:
     diff: str
 
     def plain(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the fields as plain values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def pending_proposals(root: Path, wanted: str) -> list[Proposal]:
-    """What a run proposed and nobody applied."""
+    """Return the proposals of a run that are not applied."""
     with open_feature_run(root, resolve_run_at(root, wanted)) as context:
         found = []
         for number, update in enumerate(proposals(context), start=1):
             try:
                 diff = diff_of(context, update)
             except FairWitnessError as error:
-                diff = f"(it does not fit: {error.what})"
+                diff = f"(does not apply: {error.what})"
             found.append(Proposal(number, update.file_path, update.change_type.value, update.change_summary, diff))
         return found
 
 
 def apply_proposal(root: Path, wanted: str, number: int) -> str:
-    """Applies one of them as the person of this repository; the file's path."""
+    """Apply a proposal in the name of the person; return the path of the changed file."""
     with open_feature_run(root, resolve_run_at(root, wanted)) as context:
         waiting = proposals(context)
         if not 1 <= number <= len(waiting):
@@ -57,7 +57,7 @@ def apply_proposal(root: Path, wanted: str, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeEntry:
-    """One thing that was learned; with grounds it is shown to no agent, since the filter refuses it."""
+    """An entry of the knowledge; if it has grounds, the filter refuses it and no agent sees it."""
 
     type: str
     key: str
@@ -66,17 +66,17 @@ class KnowledgeEntry:
     grounds: tuple[str, ...]
 
     def plain(self) -> dict[str, Any]:
-        """The entry as plain values."""
+        """Return the entry as plain values."""
         return {**asdict(self), "grounds": list(self.grounds)}
 
 
 def file_of(root: Path) -> Path:
-    """Where a repository's knowledge is, or would be."""
+    """Return the path of a repository's knowledge; the file need not exist."""
     return state_in(root) / FILE
 
 
 def knowledge_in(root: Path) -> tuple[KnowledgeEntry, ...]:
-    """Everything that is remembered, the newest first; nothing is made."""
+    """Return all entries, the newest first; creates nothing."""
     return tuple(
         KnowledgeEntry(
             type=entry.type.value,
@@ -90,10 +90,10 @@ def knowledge_in(root: Path) -> tuple[KnowledgeEntry, ...]:
 
 
 def forget(root: Path, key: str) -> KnowledgeEntry:
-    """Takes out what stands under a key, and answers what it was; `UsageError` if there is nothing."""
+    """Remove the entry of a key and return it; raise `UsageError` if there is none."""
     known = {entry.key: entry for entry in knowledge_in(root)}
     if key not in known or not _memory(root).forget(key):
-        raise UsageError(f"nothing is known under {key!r}", next_step="fairwitness knowledge list")
+        raise UsageError(f"there is no knowledge entry {key!r}", next_step="fairwitness knowledge list")
     return known[key]
 
 

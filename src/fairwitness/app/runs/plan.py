@@ -1,4 +1,4 @@
-"""Plans of forge runs, as a person looks at them, edits them and approves them."""
+"""Plans of forge runs: show, edit, approve."""
 
 import os
 import re
@@ -31,34 +31,34 @@ _LARGEST = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PlannedNode:
-    """A node of a plan with what its document says."""
+    """A node of a plan with the content of its document."""
 
     node: DagNode
     title: str
     complexity: str | None
-    """None if it has no document, as refineries may have none."""
+    """None if it has no document; refineries may have none."""
     criteria: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan, where it stands and what comes next."""
+    """A plan with its state and the next command."""
 
     run_id: str
     request: str
     plan: ForgePlan
     nodes: tuple[PlannedNode, ...]
-    """Each after those that it waits for."""
+    """In topological order."""
     folder: Path
     is_sealed: bool
     problem: str | None
-    """Why its files cannot be approved as they are; then the plan is shown as the captain proposed it."""
+    """Why its files cannot be approved; the plan is then shown as the captain proposed it."""
     grown: tuple[str, ...]
-    """What change requests added since, each in a few words; the plan stands as it was sealed."""
+    """Additions by change requests, in a few words each; `plan` is the sealed plan without them."""
     following: str
 
     def plain(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the fields as plain values."""
         return {
             "run_id": self.run_id,
             "request": self.request,
@@ -73,7 +73,7 @@ class PlanView:
 
 
 def read_plan_view(root: Path, wanted: str | None) -> PlanView:
-    """The plan of a run as it stands now: as it was sealed, or as it is in its files."""
+    """Return the current plan of a run: the sealed one, or the one in its files."""
     with open_forge_run(root, resolve_run_at(root, wanted)) as context:
         log, order = context.log, context.log.order()
         proposal = log.proposal()
@@ -129,9 +129,9 @@ def _following(context: ForgeRunRecord, problem: str | None) -> str:
 
 
 def edit_plan(root: Path, wanted: str, file: str, given: Path | None) -> Path:
-    """Lets a person change a file of a plan that is not sealed: in their editor, or by the file that is given.
+    """Edit a file of a plan that is not sealed, in the person's editor or by a given file.
 
-    It is looked at afterwards: `UsageError` with its place for what does not fit. The file stays as it was edited.
+    The plan is checked afterwards: `UsageError` names the first problem. The file keeps its edits.
     """
     with open_forge_run(root, resolve_run_at(root, wanted)) as context:
         proposal = context.log.proposal()
@@ -144,11 +144,11 @@ def edit_plan(root: Path, wanted: str, file: str, given: Path | None) -> Path:
         if given is not None:
             context.files.put(path, read_given(given, limit=_LARGEST))
         else:
-            context.files.exists(path)  # a link is not followed
+            context.files.exists(path)  # does not follow links
             _edit_here(context.files.root / path)
         if context.log.course() != course:
             raise UsageError(
-                f"the plan was decided about meanwhile, without your change of {path}",
+                f"the plan was approved or returned meanwhile, without your change of {path}",
                 next_step=f"fairwitness plan show {context.log.run_id}",
             )
         read_plan(context.files, context.layout, proposal)
@@ -156,11 +156,11 @@ def edit_plan(root: Path, wanted: str, file: str, given: Path | None) -> Path:
 
 
 def _part(context: ForgeRunRecord, file: str) -> str:
-    """The path of a file that is part of a plan, named from the run's folder or from the repository."""
+    """Return the path of a plan's file, given relative to the run's folder or to the repository."""
     name = file.removeprefix("./").removeprefix(f"{context.layout.folder}/")
     if _PART.fullmatch(name) is None:
         raise UsageError(
-            f"{visible(file)!r} is no file of a plan", next_step=f"name {GRAPH}, specs/NAME.md or tasks/ID.md"
+            f"{visible(file)!r} is not a file of a plan", next_step=f"name {GRAPH}, specs/NAME.md or tasks/ID.md"
         )
     return f"{context.layout.folder}/{name}"
 
@@ -168,24 +168,24 @@ def _part(context: ForgeRunRecord, file: str) -> str:
 def _edit_here(path: Path) -> None:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
-        raise UsageError("no editor is set", next_step="set EDITOR, or hand over a file with --with PATH")
+        raise UsageError("no editor is set", next_step="set EDITOR, or pass a file with --with PATH")
     path.parent.mkdir(exist_ok=True)
     try:
-        code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode  # the person's own
+        code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode  # configured by the person
     except (OSError, ValueError) as error:
         raise UsageError(f"the editor {visible(editor)!r} does not start: {error}", next_step="set EDITOR") from None
     if code != 0:
-        raise UsageError(f"the editor ended with {code}", next_step="the file stands as the editor left it")
+        raise UsageError(f"the editor ended with {code}", next_step="the file is as the editor left it")
 
 
 def approve_plan(root: Path, wanted: str | None) -> tuple[str, bool]:
-    """Seals the plan of a run as the person of this repository; the run, and whether somebody carries it."""
+    """Seal the plan of a run in the name of the person; return its id and whether a worker executes it."""
     run_id = resolve_run_at(root, wanted)
     with open_forge_run(root, run_id) as context:
         question = open_question(context.log)
         if question is None or not question.gate_id.startswith(f"{REVIEW}."):
             raise _not_reviewed(context, None if question is None else question.gate_id)
-    from fairwitness.app.runs.answer import answer  # whoever only looks does not wait for what carries runs
+    from fairwitness.app.runs.answer import answer  # imported late: reading needs no engine
 
     answer(root, run_id, APPROVE, None)
     return run_id, worker_on(root, run_id) is not None

@@ -1,7 +1,7 @@
-"""A run's decisions taken once more, from the facts and the policy that stand on record beside each of them.
+"""Repeats the decisions of a run from the facts and the policy that were recorded with each of them.
 
-Three things are compared: what was decided with what the rules decide now, the events that the decision wrote with
-those that follow from it, and its calls likewise. The ledger alone is asked, so an exported one can be replayed, too.
+Three things are compared: the recorded decision with the one the rules make now, the events that it wrote with those
+that follow from it, and its calls likewise. Only the ledger is read, so an exported one can be replayed, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,26 +30,26 @@ from fairwitness.runs.feature.decisions import DECISION, facts_behind, read
 from fairwitness.runs.feature.facts import raised_here
 
 _ONLY_DECIDED = frozenset({"decided", "gate_evaluated", "step_started", "replan_started"})
-"""Events that nothing but a decision writes."""
+"""Events that only a decision writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """One thing that is not as it was."""
+    """A difference between the recorded and the repeated decision."""
 
     what: str
-    """The decision's field, `events` or `calls`."""
+    """A field of the decision, `events` or `calls`."""
     stood: Any
     now: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One decision, and everything in which it differs now."""
+    """A repeated decision and its differences."""
 
     number: int
     step: str | None
-    """Where the run was when it was taken; None before the first step."""
+    """The step of the run at the decision; None before the first step."""
     kind: str
     reason: str
     now_kind: str
@@ -58,7 +58,7 @@ class Replayed:
 
 
 def replay_in(root: Path, run: str) -> tuple[str, tuple[Replayed, ...]]:
-    """Replays a run of a repository; its id, and its decisions in order."""
+    """Replay a run of a repository; return its id and its decisions in order."""
     ledger = open_ledger(root)
     try:
         run_id = known_run(ledger, run)
@@ -68,16 +68,14 @@ def replay_in(root: Path, run: str) -> tuple[str, tuple[Replayed, ...]]:
 
 
 def replay_file(file: Path, run: str | None) -> tuple[str, tuple[Replayed, ...]]:
-    """Replays a run of an exported ledger; which one has to be said only if it holds several."""
+    """Replay a run of an exported ledger; the run must be named if there are several."""
     if not file.is_file():
         raise UsageError(f"there is no file {file}", next_step="name a verification-ledger.db")
     ledger = Ledger.read_only(file)
     try:
         runs = ledger.runs()
         if run is None and len(runs) != 1:
-            raise UsageError(
-                f"{file} holds {len(runs)} runs", next_step="say which: fairwitness replay RUN --file FILE"
-            )
+            raise UsageError(f"{file} holds {len(runs)} runs", next_step="name one: fairwitness replay RUN --file FILE")
         run_id = runs[0] if run is None else known_run(ledger, run)
         return run_id, replay(ledger, run_id)
     finally:
@@ -85,14 +83,14 @@ def replay_file(file: Path, run: str | None) -> tuple[str, tuple[Replayed, ...]]
 
 
 def replay(ledger: Ledger, run_id: str, policy: Policy | None = None) -> tuple[Replayed, ...]:
-    """Takes every decision of a run again; under another policy, what that one would have changed."""
+    """Repeat every decision of a run, optionally under another policy."""
     found = verify(ledger.database, run_id)
     if found:
         raise LedgerTampered(f"the ledger is not as it was written: {found[0]}", next_step="restore it from a backup")
     order, _ = order_of(ledger, run_id)
     rows = sorted(ledger.observations(run_id, DECISION), key=_number)
     if not rows:
-        raise UsageError(f"run {run_id} has taken no decision yet", next_step=f"fairwitness status {run_id}")
+        raise UsageError(f"run {run_id} has made no decision yet", next_step=f"fairwitness status {run_id}")
     numbers = [_number(row) for row in rows]
     if numbers != list(range(1, len(rows) + 1)):
         raise EventsBroken(f"run {run_id}: a decision is missing: {numbers}", next_step="fairwitness ledger verify")
@@ -106,7 +104,7 @@ def replay(ledger: Ledger, run_id: str, policy: Policy | None = None) -> tuple[R
 
 
 def decided_again(row: Observation, policy: Policy) -> tuple[Decision, Decision]:
-    """What stands, and what the rules say now."""
+    """Return the recorded decision, and what the rules decide now."""
     try:
         return read(row), decide(facts_behind(row), policy)
     except (ValidationError, KeyError) as error:
@@ -114,14 +112,14 @@ def decided_again(row: Observation, policy: Policy) -> tuple[Decision, Decision]
 
 
 def differences(stood: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Flip, ...]:
-    """The fields in which two decisions differ."""
+    """Return the fields in which two decisions differ."""
     names = dict.fromkeys((*stood, *now))
     return tuple(Flip(name, stood.get(name), now.get(name)) for name in names if stood.get(name) != now.get(name))
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """Where a run was when it decided, and what the log holds from there to the next decision."""
+    """The state of a run at a decision, and the events from there to the next decision."""
 
     number: int
     state: FeatureState
@@ -129,7 +127,7 @@ class _Moment:
 
 
 def _moments(ledger: Ledger, run_id: str) -> Iterator[_Moment]:
-    """The events cut into one piece for each decision, each with the state before it."""
+    """Split the events at each decision, each part with the state before it."""
     state: FeatureState | None = None
     before: FeatureState | None = None
     piece: list[Envelope] = []
@@ -170,7 +168,7 @@ def _again(ledger: Ledger, run_id: str, row: Observation, moment: _Moment, polic
 
 
 def _events(moment: _Moment, stood: Decision, *, raised: Raised | None) -> Iterator[Flip]:
-    """What the decision wrote stands right behind it, and nothing of its kind stands elsewhere."""
+    """Compare the events of a decision: they follow it directly and occur nowhere else."""
     wanted = [event.plain() for event in events_of(moment.state, stood, moment.number, raised=raised)]
     told = [{"type": envelope.type, **envelope.data} for envelope in moment.events]
     written = told[: len(wanted)]

@@ -1,4 +1,4 @@
-"""Taking a run's commit back, as a person asks for it."""
+"""Rolls back the commit of a run."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from fairwitness.runs.feature.rollback import RolledBack, rollback
 
 
 def roll_back(root: Path, wanted: str, *, revert: bool) -> RolledBack:
-    """Takes it back, or says why that cannot be done."""
+    """Roll back the commit of a run, or raise an error that says why it cannot be done."""
     run_id = resolve_run_at(root, wanted)
     repository = Repository.open(root)
     state = state_of(repository)

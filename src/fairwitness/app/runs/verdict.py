@@ -1,4 +1,4 @@
-"""A person's verdict on a phase: written down, told to whoever carries the run, and shown in the state file."""
+"""Verdicts on phases: recorded, sent to the engine, and written to the state file."""
 
 import asyncio
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from fairwitness.runs.autopilot.log import AutopilotLog
 
 @dataclass(frozen=True, slots=True)
 class GivenVerdict:
-    """What was said, and what comes next."""
+    """A recorded verdict and the next command."""
 
     recorded: RecordedVerdict
     is_carried: bool
@@ -33,7 +33,7 @@ class GivenVerdict:
         return f"fairwitness {'watch' if self.is_carried else 'resume'} {self.recorded.run_id}"
 
     def plain(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the fields as plain values."""
         said = self.recorded
         return {
             "run_id": said.run_id,
@@ -50,7 +50,7 @@ class GivenVerdict:
 def give_verdict(
     root: Path, phase: str, word: str, issues: tuple[str, ...], run: str | None, *, clock: Clock = system_clock
 ) -> GivenVerdict:
-    """Records a verdict of the person of this repository; without a run, for the latest in which the phase waits."""
+    """Record a verdict; without a run, for the latest in which the phase waits."""
     run_id = _asking(root, phase) if run is None else resolve_run_at(root, run)
     with open_autopilot_run(root, run_id, clock=clock) as context:
         recorded = record_verdict(context, phase, WORDS[word], issues)

@@ -1,4 +1,4 @@
-"""A worker: takes whatever runs there are until it is told to stop, or until nothing is left to do."""
+"""A worker: executes runs until it is stopped, or until no work is left."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _GOING = (ExecutionStatus.QUEUED, ExecutionStatus.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class StrandedRun:
-    """A run that goes on by itself no more, why, and what repairs it."""
+    """A run that does not continue by itself, the reason, and the command that helps."""
 
     run_id: str
     reason: str
@@ -31,7 +31,7 @@ class StrandedRun:
 
 
 def run_label(id_: str) -> str:
-    """A run or one of its children, as a person would call it.
+    """Return a readable name of a run or one of its children.
 
     >>> [run_label(id_) for id_ in ("run-7", "run-7/t/task-01/2", "run-7/t/task-01/2/help", "run-7/m/3")]
     ['run-7', 'run-7: task-01, attempt 2', 'run-7: task-01, attempt 2, helper', 'run-7: merge 3']
@@ -54,13 +54,13 @@ AuditCallback = Callable[[tuple[StrandedRun, ...]], None]
 
 
 def run_worker(root: Path, *, once: bool, on_event: EngineCallback, audit: AuditCallback) -> int | None:
-    """Works until a signal, whose number it gives, or with `once` until nothing is left: None."""
+    """Execute runs until a signal, and return its number; with `once`, return None when no work is left."""
     return asyncio.run(_run_worker(root, once=once, on_event=on_event, audit=audit))
 
 
 async def _run_worker(root: Path, *, once: bool, on_event: EngineCallback, audit: AuditCallback) -> int | None:
     with stop_on_signals() as stop:
-        # Looked at before anything is taken: a worker mends what a dead one left, and then nobody would hear of it.
+        # Audit first: the worker repairs what a dead one left, after which nothing would be reported.
         async with engine_at(root, worker=False) as engine:
             audit(await _needs(engine, root))
         async with engine_at(root, worker=True, on_event=on_event) as engine:
@@ -75,21 +75,19 @@ async def _run_worker(root: Path, *, once: bool, on_event: EngineCallback, audit
 
 
 async def _needs(engine: DbosEngine, root: Path) -> tuple[StrandedRun, ...]:
-    """What the engine calls stranded, and runs that the ledger holds and nobody gave to the engine."""
+    """Return the runs that the engine calls stranded, and recorded runs that the engine does not know."""
     found = [
         StrandedRun(one.run_id, one.reason, one.next_step) for one in await engine.audit() if "/" not in one.run_id
     ]
     known = {run.id for run in await engine.runs()}
     for run_id in await asyncio.to_thread(_unfinished, root):
         if run_id not in known:
-            found.append(
-                StrandedRun(run_id, "it was begun and never given to a worker", f"fairwitness resume {run_id}")
-            )
+            found.append(StrandedRun(run_id, "it was recorded but never started", f"fairwitness resume {run_id}"))
     return tuple(found)
 
 
 def _unfinished(root: Path) -> list[str]:
-    """The runs that may go on and have not ended, by the ledger."""
+    """Return the unfinished runs that do not wait for a person, by the ledger."""
     with read_database(root) as database:
         if database is None:
             return []
@@ -98,16 +96,16 @@ def _unfinished(root: Path) -> list[str]:
 
 
 class _RemainingRuns:
-    """Whether a worker that is to end when nothing is left may end."""
+    """Tells a worker with `once` whether work is left."""
 
     def __init__(self, engine: DbosEngine, root: Path) -> None:
         self._engine, self._root = engine, root
         self._alone_since: float | None = None
 
     async def is_anything(self) -> bool:
-        """A run that is queued or under way, of our version, and that does not wait for a person.
+        """Return whether a run of this version is queued or running and does not wait for a person.
 
-        What a dead worker had is taken over after a while; only what nobody has taken by then is nobody's.
+        Runs of a dead worker are taken over after a while; only runs that remain stranded longer do not count.
         """
         runs = await self._engine.runs()
         ours = {run.id for run in runs if run.version == JOURNAL_VERSION and run.flow in _WORKFLOWS}

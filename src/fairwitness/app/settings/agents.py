@@ -1,7 +1,7 @@
-"""Who plays which role: the `[agents]` table of the person's checkout over that of their user configuration.
+"""The `[agents]` settings: the table of the checkout over that of the user configuration.
 
-A repository may say which agents it likes. It may not say where a key is, nor send one anywhere: that stands in the
-person's own file alone. What is not understood is refused.
+A repository may choose agents. It may not say where a key is, nor send one anywhere: only the person's own file may.
+Unknown settings are refused.
 """
 
 import json
@@ -25,10 +25,10 @@ from fairwitness.rules.validation import problems_of
 
 TABLE = "agents"
 ORDER = ("claude", "codex", "copilot", "gemini", "goose", "opencode", "qwen", "kimi-code", "vibe", "api")
-"""Where nobody chose: the first of these that can be used, our own loop with a model's key last."""
+"""Without a choice the first usable one of these is taken; the built-in loop with a model's key is last."""
 CASSETTE = "cassette"
 SHORT = {"reviewer": Role.REVIEWER}
-"""Short names of roles that people write."""
+"""Short names of roles."""
 _OWN_KEYS = ("default", "models", "backend")
 _KEY_WAYS = ("key_env", "key_cmd")
 _PLAIN = "only texts, lists of texts and tables"
@@ -39,7 +39,7 @@ Raw = dict[str, Any]
 def agents_settings(
     top: Path | None, roles: Mapping[Role, RoleSpec], *, user: Path | None = None
 ) -> tuple[AgentsSettings, str]:
-    """The settings in force, and the SHA-256 of what was read."""
+    """Return the effective settings and the SHA-256 of what was read."""
     read, digest = read_table(TABLE, top, user=user)
     merged: Raw = {}
     for where, table in read:
@@ -54,7 +54,7 @@ def agents_settings(
 
 
 def role_named(name: str) -> Role:
-    """A role by its name or short name."""
+    """Return a role by its name or short name."""
     if name in SHORT:
         return SHORT[name]
     if name not in {role.value for role in Role}:
@@ -70,9 +70,9 @@ def choose(
     override: str | None,
     probe: Callable[[str], Probe],
 ) -> Choice:
-    """Who plays a role: the person's word first, then the instance's, the role's, the default, then what is found.
+    """Return the agent for a role: by override, instance, role, default, or the first usable one.
 
-    A model counts only with the agent it was said for: `[agents.models]` names models of the default agent.
+    A model applies only to the agent it was set for: `[agents.models]` names models of the default agent.
     """
     role = settings.roles.get(spec.role, RoleChoice())
     levels = (role.instances.get(instance, AgentChoice()), role)
@@ -120,7 +120,7 @@ def _refuse_unknown(where: str, table: Raw, roles: Mapping[Role, RoleSpec]) -> N
 
 
 def _sorted_out(where: str, table: Raw) -> Raw:
-    """The table as the contract has it: roles by their full names, instances apart from what is said of the role."""
+    """Return the table in the form of the contract: full role names, instances separate from roles."""
     found: Raw = {key: table[key] for key in _OWN_KEYS if key in table}
     roles: Raw = {}
     for key, value in table.items():
@@ -136,7 +136,7 @@ def _sorted_out(where: str, table: Raw) -> Raw:
 
 def _validated(where: str, table: Raw) -> AgentsSettings:
     try:
-        # as JSON, because there a list may become a tuple while "5" still is no number
+        # as JSON: strict mode then accepts a list as a tuple, but no "5" as a number
         return AgentsSettings.model_validate_json(json.dumps(table, allow_nan=False), strict=True)
     except ValidationError as error:
         first = problems_of(table, error.errors(include_url=False))[0]
@@ -147,7 +147,7 @@ def _validated(where: str, table: Raw) -> AgentsSettings:
 
 
 def _refuse_nonsense(where: str, settings: AgentsSettings) -> None:
-    """What a schema cannot say: a key does not stand in a command, and a backend has a name of its own."""
+    """Check what a schema cannot: a command must not contain a key, and a backend needs its own name."""
     for name, backend in settings.backend.items():
         if name in (CASSETTE, "api"):
             raise refused(where, f"{TABLE}.backend.{name}", f"another name: {name} is there already")
@@ -157,7 +157,7 @@ def _refuse_nonsense(where: str, settings: AgentsSettings) -> None:
 
 
 def _refuse_keys(where: str, settings: AgentsSettings) -> None:
-    """A repository that names a key, or a command to run for one, or an address, could have a key sent there."""
+    """Refuse keys, key commands and addresses in a repository's settings: they could send a key elsewhere."""
     for name, backend in settings.backend.items():
         if backend.base_url is None or not is_loopback(backend.base_url):
             step = "write this backend into your own configuration (fairwitness doctor says where it is)"
@@ -170,7 +170,7 @@ def _refuse_keys(where: str, settings: AgentsSettings) -> None:
 
 
 def _over(below: Raw, above: Raw) -> Raw:
-    """Settings over others, key by key; but a model goes with the agent it was said for, and a backend is one thing."""
+    """Merge settings key by key, but keep a model with its agent and a backend as a whole."""
     roles = dict(below.get("roles", {}))
     for name, said in above["roles"].items():
         old = roles.get(name, {"instances": {}})

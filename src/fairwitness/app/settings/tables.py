@@ -1,4 +1,4 @@
-"""Tables of `fairwitness.toml` as one contract: the checkout's file over the person's own, key by key."""
+"""Tables of `fairwitness.toml` as one contract: the checkout's file over the user's, key by key."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from fairwitness.rules.validation import problems_of
 
 
 def feature_settings(top: Path | None, *, user: Path | None = None) -> FeatureSettings:
-    """What is in force."""
+    """Return the effective settings of feature runs."""
     return read_tables(FeatureSettings, top, user=user)
 
 
@@ -22,7 +22,7 @@ C = TypeVar("C", bound=Contract)
 
 
 def read_tables(contract: type[C], top: Path | None, *, user: Path | None = None) -> C:
-    """What is in force; the contract's fields are the tables."""
+    """Return the effective settings; the fields of the contract are the tables."""
     said: dict[str, dict[str, Any]] = {}
     for table in contract.model_fields:
         for place, content in read_table(table, top, user=user)[0]:
@@ -30,7 +30,7 @@ def read_tables(contract: type[C], top: Path | None, *, user: Path | None = None
                 said.setdefault(place, {})[table] = content
     merged: dict[str, Any] = {}
     for place, tables in said.items():
-        _validated(contract, place, tables)  # each file by itself, so that whoever is wrong is named
+        _validated(contract, place, tables)  # each file separately, so that an error names its file
         merged = _over(merged, tables)
     return _validated(contract, NAME, merged)
 

@@ -1,7 +1,7 @@
-"""Settings of `fairwitness verify`: fairwitness.toml of the person's checkout over the one of their user configuration, key by key.
+"""The settings of `fairwitness verify`: fairwitness.toml of the checkout over that of the user configuration.
 
-They are read once, before anything runs, from places that the change under test has no say in; what was read is
-hashed, so that the record can name it. Whatever is not understood is refused: a misspelt key must not mean a default.
+They are read once, before anything runs, from places that the change under test cannot influence, and hashed for the
+record. Unknown keys are refused: a misspelt key must not mean a default.
 """
 
 import hashlib
@@ -28,11 +28,11 @@ NAME = "fairwitness.toml"
 TABLE = "verify"
 _LIMIT = 256 * 1024
 _TABLES = (TABLE, "agents", "feature", "policy", "finish", "artifacts", "budget", "forge", "autopilot")
-"""The tables of fairwitness.toml that anybody here reads."""
+"""All tables of fairwitness.toml."""
 _WAY_TO_A_KEY = re.compile(r"agents\.backend\.[^.]+\.key_(env|cmd)")
-"""Such settings say where a key is, and hold none; `fairwitness.app.settings.agents` looks at what stands there."""
+"""Settings that say where a key is but contain none; `fairwitness.app.settings.agents` checks them."""
 _MERGED = ("setup", "sandbox")
-"""Tables whose keys are merged one by one; every other key is taken whole."""
+"""Tables that are merged key by key; every other key is replaced as a whole."""
 _COMMANDS = frozenset({Voice.COMMAND, Voice.DECLARED})
 _SECRET = frozenset(
     {"key", "apikey", "token", "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials"}
@@ -43,16 +43,16 @@ _READ_THE_DOCS = "see the README on fairwitness.toml"
 
 
 def user_file() -> Path:
-    """Where a person keeps settings for all their repositories."""
+    """Return the path of the user's settings for all repositories."""
     return platformdirs.user_config_path("fairwitness", appauthor=False) / NAME
 
 
 def verify_settings(
     top: Path | None, *, user: Path | None = None, instead: Callable[[], bytes | None] | None = None
 ) -> tuple[VerifySettings, str]:
-    """The settings in force, and the SHA-256 of what was read; `top` is the person's checkout, if there is one.
+    """Return the effective settings and the SHA-256 of what was read; `top` is the checkout, if there is one.
 
-    `instead` brings the project's file where the checkout's must not be believed: a change may not set its own rules.
+    `instead` returns the project's file if the checkout's must not be trusted: a change may not set its own rules.
     """
     read, digest = read_table(TABLE, top, user=user, instead=instead)
     for where, table in read:
@@ -67,7 +67,7 @@ def verify_settings(
 def read_table(
     name: str, top: Path | None, *, user: Path | None = None, instead: Callable[[], bytes | None] | None = None
 ) -> tuple[list[tuple[str, dict[str, Any]]], str]:
-    """One table of each file that is there, the user's first, and the SHA-256 of what was read."""
+    """Return one table of each existing file, the user's first, and the SHA-256 of what was read."""
     read: list[tuple[str, dict[str, Any]]] = []
     digest = hashlib.sha256()
     project = _project_content(top) if instead is None else (NAME, instead())
@@ -79,7 +79,7 @@ def read_table(
 
 
 def _user_content(path: Path) -> tuple[str, bytes | None]:
-    """Links are followed: it is the person's own folder, and many keep their settings elsewhere."""
+    """Read the user's file. Links are followed: the folder is the person's own, and many link their settings."""
     return _content(str(path), lambda: read_given(path, limit=_LIMIT))
 
 
@@ -100,7 +100,7 @@ def _content(where: str, read: Any) -> tuple[str, bytes | None]:
 
 
 def _table(where: str, content: bytes, name: str) -> dict[str, Any]:
-    """One table of one file; empty if it has none."""
+    """Return one table of one file; empty if it has none."""
     try:
         document = tomllib.loads(content.decode())
     except UnicodeDecodeError:
@@ -108,7 +108,7 @@ def _table(where: str, content: bytes, name: str) -> dict[str, Any]:
     except RecursionError:
         raise UsageError(f"{where} is nested too deeply", next_step=_READ_THE_DOCS) from None
     except ValueError as error:
-        raise UsageError(f"{where} is not TOML: {visible(str(error))}", next_step="repair it there") from None
+        raise UsageError(f"{where} is not TOML: {visible(str(error))}", next_step="fix it there") from None
     _refuse_secrets(where, document)
     for key in document:
         if key not in _TABLES:
@@ -123,12 +123,12 @@ def _table(where: str, content: bytes, name: str) -> dict[str, Any]:
 
 
 def refused(where: str, key: str, expected: str, *, next_step: str = _READ_THE_DOCS) -> UsageError:
-    """A key that is not as it should be, as one sentence."""
+    """Return the error for an invalid key."""
     return UsageError(f"{where}: {visible(key)}: expected {expected}", next_step=next_step)
 
 
 def _refuse_secrets(where: str, document: dict[str, Any]) -> None:
-    """Settings are committed, hashed and shown; nothing that opens a door may stand in them."""
+    """Refuse secrets in settings, which are committed, hashed and shown."""
     waiting: list[tuple[str, Any]] = [("", document)]
     while waiting:
         way, value = waiting.pop()
@@ -148,7 +148,7 @@ def _refuse_secrets(where: str, document: dict[str, Any]) -> None:
 
 def _validated(where: str, table: dict[str, Any]) -> VerifySettings:
     try:
-        # as JSON, because there a list may become a tuple while "5" still is no number
+        # as JSON: strict mode then accepts a list as a tuple, but no "5" as a number
         settings = VerifySettings.model_validate_json(json.dumps(table, allow_nan=False), strict=True)
     except ValidationError as error:
         problems = problems_of(table, error.errors(include_url=False))
@@ -156,14 +156,14 @@ def _validated(where: str, table: dict[str, Any]) -> VerifySettings:
         rest = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         key = spell_path((TABLE, *first.where))
         raise refused(where, key, f"{first.expected}, found {first.found}{rest}") from None
-    except (TypeError, ValueError, RecursionError):  # a date, a number that is none, a table in a thousand others
+    except (TypeError, ValueError, RecursionError):  # a date, NaN, or deep nesting
         raise refused(where, TABLE, "only texts, finite numbers, truth values, lists and tables") from None
     _refuse_nonsense(where, settings)
     return settings
 
 
 def _refuse_nonsense(where: str, settings: VerifySettings) -> None:
-    """What a schema cannot say."""
+    """Check what a schema cannot."""
     for index, root in enumerate(settings.roots or ()):
         if not _is_folder(root):
             raise refused(where, f"{TABLE}.roots[{index}]", "a folder of the repository, such as services/api")
