@@ -1,1 +1,1 @@
-"""The task executor that all three workflows use: a loop in one re-runnable step."""
+"""The task executor that all three workflows use: a loop that runs inside one repeatable step."""

@@ -1,7 +1,7 @@
-"""One try at a node, as a flow of its own: prepare, let agents work, commit, prove; whatever fails is told, not raised.
+"""The flow of one attempt at a node: prepare, let agents work, commit, prove.
 
-A helper that solves a conflict is the same flow on a branch of its own: it begins with the conflict, and what it makes
-of it is proven like any other attempt.
+A failure becomes part of the result and is not raised. A helper that solves a merge conflict runs the same flow on a
+branch of its own: it starts from the conflict, and its result is proven like any other attempt.
 """
 
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptResult, Candidate, Prepared, Proof, Worked
@@ -10,12 +10,16 @@ from fairwitness.engine.base import Flow, Json, StepError
 
 _SHOWN = 5
 _MACHINE = frozenset({"NotReady", "DatabaseUnusable", "DatabaseBusy", "DiskRefused", "MemoryError"})
-"""What a step raises when the machine is at fault and not the task: trying again would only use up attempts."""
+"""Errors that mean the machine is at fault and not the task: another attempt would fail in the same way."""
 _FULL = "No space left on device"
 
 
 async def attempt(flow: Flow, attempts: AttemptPort, order: AttemptOrder) -> AttemptResult:
-    """Makes the attempt. A step that raises ends it; where the machine is at fault, nothing else is started either."""
+    """Run the attempt and return its result.
+
+    A step that raises ends the attempt. If the machine is at fault, the result also stops the graph from starting
+    anything else.
+    """
     try:
         result = await _made(flow, attempts, order)
     except StepError as error:

@@ -1,8 +1,8 @@
-"""Carries out a graph of tasks: one loop that can be killed and begun again at any point.
+"""The executor of a task graph: one loop that can be killed and started again at any point.
 
-Everything it knows it derives from the run's events; everything it decides it writes down before it acts on it. What it
-starts are children with fixed ids, so that starting one again changes nothing. At most `cap` attempts work at a time,
-one batch is merged at a time, and the loop ends when every node is merged or when nothing can move any more.
+The executor derives its state from the run's events and records each decision before it acts on it. Its children have
+fixed ids, so submitting one twice has no effect. At most `cap` attempts run at a time, one batch is merged at a time,
+and the loop ends when every node is merged or when no node can make progress.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -38,25 +38,25 @@ HELP = "help"
 
 
 class Child(NamedTuple):
-    """Something that is, or should be, under way."""
+    """A child flow that runs or should run."""
 
     id: str
     flow: str
     node: str | None = None
-    """None for a merge."""
+    """The node that the child works on; None for a merge."""
 
 
 class Children:
-    """From the state of a graph to the children it needs."""
+    """The child flows that a graph needs in a given state. The same state always gives the same children."""
 
     def __init__(self, options: GraphOptions) -> None:
         self._options = options
 
     def wanted(self, run: GraphRun) -> dict[str, Child]:
-        """Every child that the graph waits for, by its id.
+        """Return every child that the graph waits for, by id.
 
-        A helper is an agent too, so it takes a place under the cap; those that conflicted first are helped first, and
-        while one waits for a place nothing new is started.
+        Helpers count towards the cap, since they are agents too. Nodes that conflicted first get a helper first, and
+        nothing new starts while a helper waits for a free place.
         """
         working = run.in_stage((Stage.WORKING,))
         helping = run.in_stage((Stage.HELPING,))[: max(0, self._options.cap - len(working))]
@@ -66,7 +66,7 @@ class Children:
         return {child.id: child for child in found}
 
     def args(self, run: GraphRun, dependencies: Mapping[str, tuple[str, ...]], child: Child) -> Json:
-        """What a child is told when it is submitted."""
+        """Return the arguments with which a child is submitted."""
         if child.node is None:
             return self._merge(run).plain()
         work = run.work[child.node]
@@ -79,7 +79,7 @@ class Children:
     def order(
         self, run: GraphRun, dependencies: Mapping[str, tuple[str, ...]], node: str, attempt: int
     ) -> AttemptOrder:
-        """What an attempt is told."""
+        """Return the order for an attempt."""
         return AttemptOrder(
             run_id=run.run_id,
             node=node,
@@ -91,7 +91,7 @@ class Children:
         )
 
     def _attempt(self, run: GraphRun, node: str) -> Child:
-        """The child that works for a node, or that helps it with a conflict."""
+        """Return the child that works on a node, or that helps it with a conflict."""
         work = run.work[node]
         id_ = f"{run.run_id}/t/{node}/{work.attempt}"
         return Child(f"{id_}/{HELP}", HELPER, node) if work.stage is Stage.HELPING else Child(id_, ATTEMPT, node)
@@ -110,8 +110,8 @@ class Children:
 STALLED = "nothing is under way and nothing can be started, though the graph has not ended"
 
 
-async def carry_out(flow: Flow, runner: GraphPorts, run_id: str, options: GraphOptions) -> GraphEnd:
-    """Runs a graph to its end, from wherever it stands. To be called inside one step of the run."""
+async def execute_graph(flow: Flow, runner: GraphPorts, run_id: str, options: GraphOptions) -> GraphEnd:
+    """Run a graph to its end from its current state. Call this inside one step of the run."""
     executor = Executor(flow, runner, run_id, options)
     await executor.load()
     while (end := await executor.go_on()) is None:
@@ -120,25 +120,25 @@ async def carry_out(flow: Flow, runner: GraphPorts, run_id: str, options: GraphO
 
 
 class Executor:
-    """One life of the loop."""
+    """The loop of one process; a process that resumes the run makes a new one."""
 
     def __init__(self, flow: Flow, runner: GraphPorts, run_id: str, options: GraphOptions) -> None:
         self._flow, self._runner, self._options, self._run_id = flow, runner, options, run_id
         self._children = Children(options)
         self._begun: set[str] = set()
-        """Children that this life has submitted: what fails before our eyes is not tried again at once."""
+        """Children that this process submitted. One of these that fails is not submitted again at once."""
         self._halt: str | None = None
-        """Why nothing more is started in this life."""
+        """Why this process starts nothing more."""
         self._stuck: str | None = None
-        """Why nothing more is merged in this life."""
+        """Why this process merges nothing more."""
         self._merges_lost = 0
-        """Merges in a row whose workers gave no sign of life."""
+        """The number of consecutive merges whose workers stopped responding."""
         self._nodes: dict[str, DagNode] = {}
         self._dependencies: Mapping[str, tuple[str, ...]] = {}
         self._collected: frozenset[str] = frozenset()
 
     async def load(self) -> None:
-        """Derives where the graph stands."""
+        """Derive the state of the graph from the run's events."""
         plan = await self._runner.plan()
         self._run = GraphRun(
             self._run_id,
@@ -150,12 +150,13 @@ class Executor:
         )
         for envelope in await self._runner.events(0):
             self._refuse(self._run.apply(envelope))
-        plan = await self._runner.plan()  # again: it must hold every overlay that these events tell of
+        plan = await self._runner.plan()  # read again: it must contain every overlay that these events name
         self._frontier = Frontier(plan.dag, self._run.nodes, estimates=plan.estimates, writes=plan.writes)
         self._know(plan.dag)
 
     async def go_on(self) -> GraphEnd | None:
-        """One turn: hear what happened, write down what follows, start what may start, or wait. The end, if it came."""
+        """Run one turn: take in results, record what follows, start what may start, or wait. Return the end if it is
+        reached."""
         await self._catch_up()
         wanted = self._children.wanted(self._run)
         ended = await self._flow.wait(wanted, timeout_s=0) if wanted else {}
@@ -177,9 +178,9 @@ class Executor:
         return None
 
     async def _hear(self, ended: Mapping[str, RunOutcome]) -> None:
-        """Takes in how children ended, with a record for each."""
+        """Record how each of these children ended."""
         for id_, outcome in ended.items():
-            # asked anew each time: an executor that was taken for dead may have heard of it already
+            # looked up each time: another executor of this run may have recorded it already
             child = self._children.wanted(self._run).get(id_)
             if child is None:
                 continue
@@ -206,7 +207,7 @@ class Executor:
         if outcome.status is ExecutionStatus.DONE:
             result = MergeResult.model_validate(outcome.value)
         else:
-            # nobody knows how far it came; the next batch finds what it did, and whether merged work is still there
+            # how far it came is unknown; the next batch finds what it did, and whether merged work is still there
             tip = self._run.tip or await self._runner.tip(self._options.target)
             result = MergeResult(tip=tip, landed=(), clashes=(), checks=0, halt=self._why_no_merge(id_, outcome))
         self._stuck = self._stuck or result.halt
@@ -216,18 +217,18 @@ class Executor:
             self._merges_lost = self._merges_lost + 1 if outcome.status is ExecutionStatus.CANCELLED else 0
 
     def _why_no_merge(self, id_: str, outcome: RunOutcome) -> str | None:
-        """Why nothing more should be merged, if a merge ended like this; None if the next batch may do better."""
+        """Return why nothing more should be merged after this outcome, or None if the next batch may succeed."""
         if outcome.status is ExecutionStatus.CANCELLED:  # by `_give_up_lost`, too
             lost = self._merges_lost + 1
-            # of a run with several graphs the numbers of attempts say nothing about how often to try
+            # in a run with several graphs the attempt numbers do not limit how often a merge is tried
             most = self._options.max_attempts if self._options.phase is None else DEFAULT_ATTEMPTS
             return f"merging was lost {lost} times in a row" if lost >= most else None
         if id_ not in self._begun:
-            return None  # it failed before this life, whose reason may be gone
+            return None  # it failed in an earlier process; the reason may be gone
         return f"merging failed: {outcome.error or 'no reason is known'}"
 
     async def _give_up_lost(self, wanted: Mapping[str, Child]) -> None:
-        """Ends children whose workers give no sign of life for good; the next turn hears of it."""
+        """Cancel children whose workers stopped responding; the next turn records the result."""
         for id_, seconds in (await self._flow.silent(wanted) if wanted else {}).items():
             if seconds > self._options.stale_after_s:
                 await self._flow.cancel(id_)
@@ -275,11 +276,13 @@ class Executor:
             )
 
     def _is_over(self, outcome: DagOutcome) -> bool:
-        """Asked when nothing is under way, and so when nothing is left that could be merged either."""
+        """Return whether the graph has ended. Only valid while no child runs, so nothing is left to be merged
+        either."""
         return outcome.end is not RunEnd.GOING or (self._halt or self._stuck) is not None
 
     async def _end(self, outcome: DagOutcome) -> GraphEnd:
-        """With requests that wait for an answer it is no end, whatever else is so: the graph may grow."""
+        """Return the end of this run of the loop. While change requests wait for an answer the graph is not
+        complete: it may grow."""
         merged = sum(node.status is NodeState.MERGED for node in self._run.nodes.values())
         return GraphEnd(
             completed=outcome.end is RunEnd.COMPLETED and not self._run.requests,
@@ -292,13 +295,14 @@ class Executor:
         )
 
     async def _record(self, make: Callable[[str], Iterable[EventData]]) -> bool:
-        """Writes down what follows from the state as it is; if it is no longer so, the next turn decides anew."""
+        """Record what follows from the current state; if the state changed meanwhile, nothing is written and the
+        next turn decides."""
         is_written = await self._runner.record(make, after=self._run.seq)
         await self._catch_up()
         return is_written
 
     async def _catch_up(self) -> None:
-        """Takes in every event since the last one that is known, whoever wrote it."""
+        """Apply every event since the last known one, including those that other processes wrote."""
         for envelope in await self._runner.events(self._run.seq):
             self._refuse(self._run.apply(envelope))
             if not self._run.is_about(envelope):
@@ -315,7 +319,7 @@ class Executor:
 
 
 def graph_flows(runner_of: Callable[[AttemptOrder | MergeOrder], GraphPorts]) -> dict[str, Body]:
-    """By name, the bodies of a graph's children; `desk_of` knows the world of an order."""
+    """Return the bodies of a graph's child flows by name; `runner_of` returns the ports for an order."""
 
     async def attempting(flow: Flow, args: Json) -> Json:
         order = AttemptOrder.model_validate(args)

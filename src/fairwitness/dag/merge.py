@@ -1,8 +1,8 @@
-"""One batch of verified attempts on its way into the target, as a flow of its own.
+"""The flow that merges one batch of verified attempts into the target.
 
-The batch is stacked beside the target, and the merged tree is checked there. The target moves once, to a tree that was
-green: so it is never red, and backing out costs nothing. If the whole batch is red, the highest green candidate is
-looked for by halves; what is just above it is at fault, and what is above that waits for the next batch.
+The batch is stacked beside the target and the merged tree is checked there. The target moves once, to a tree whose
+checks passed, so it is never red and backing out costs nothing. If the whole batch is red, a binary search finds the
+highest green candidate; the one above it is the culprit, and those above that wait for the next batch.
 """
 
 from fairwitness.contracts.graph.orders import (
@@ -20,7 +20,7 @@ from fairwitness.engine.base import Flow, Json
 
 
 async def merge(flow: Flow, merges: MergePort, order: MergeOrder) -> MergeResult:
-    """Merges what can be merged."""
+    """Merge the candidates of a batch that can be merged."""
 
     async def make() -> Json:
         return (await merges.stack(order)).plain()
@@ -28,7 +28,7 @@ async def merge(flow: Flow, merges: MergePort, order: MergeOrder) -> MergeResult
     stack = Stack.model_validate(await flow.step("stack", make))
     if stack.halt is not None:
         assert stack.moved is not None
-        # where the target should be, and not where it is: nothing is merged before it is back there
+        # where the target should be, not where it is: nothing is merged until it is back there
         tip = stack.moved.expected
         return MergeResult(tip=tip, landed=(), clashes=(), checks=0, moved=stack.moved, halt=stack.halt)
     search = Search(flow, merges, order, stack)
@@ -47,10 +47,10 @@ async def merge(flow: Flow, merges: MergePort, order: MergeOrder) -> MergeResult
 
     await flow.step("tidy", tidy)
     return MergeResult(
-        # where somebody else moved it meanwhile is for the next batch to judge
+        # if somebody else moved it meanwhile, the next batch decides what to do
         tip=landing.tip if landing.landed else stack.onto,
         landed=tuple(Landed(node=candidate.node, commit=candidate.commit) for candidate in landed),
-        # whoever is at fault was found on a target that has moved since: then nobody is
+        # the culprit was found on a target that has moved since, so nothing is proven against it
         culprit=search.culprit if landing.moved is None else None,
         clashes=stack.clashes if landing.moved is None else (),
         checks=search.checks,
@@ -59,17 +59,18 @@ async def merge(flow: Flow, merges: MergePort, order: MergeOrder) -> MergeResult
 
 
 class Search:
-    """The search for the highest candidate with a green tree."""
+    """The binary search for the highest candidate with a green tree."""
 
     def __init__(self, flow: Flow, merges: MergePort, order: MergeOrder, stack: Stack) -> None:
         self._flow, self._merges, self._order, self._stack = flow, merges, order, stack
         self.green = 0
-        """How many candidates, from the lowest, are green together."""
+        """The number of candidates, counted from the lowest, that are green together."""
         self.culprit: Culprit | None = None
         self.checks = 0
 
     async def go(self) -> None:
-        """Checks the top, and what is needed below it; the culprit is red, and all below it together are green."""
+        """Check the top candidate and those below it as needed. The culprit is red, and everything below it is
+        green."""
         red = len(self._stack.candidates) + 1
         reasons: tuple[str, ...] = ()
         height = red - 1

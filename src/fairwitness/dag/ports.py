@@ -1,6 +1,6 @@
-"""What the executor and its children ask of the world; the steps answer for real, the simulation answers as told.
+"""The ports through which the executor and its children reach the repository, the ledger and the agents.
 
-Every call can be made again after a crash: it finds what it left behind, and gives the same answer.
+Every call can be repeated after a crash: it finds what it left behind and returns the same result.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,70 +24,71 @@ class RunLogPort(Protocol):
     """The events of the run."""
 
     async def plan(self) -> Plan:
-        """The graph as it stands now."""
+        """Return the current graph, with everything that was added to it."""
         ...
 
     async def events(self, after: int) -> Sequence[Envelope]:
-        """Everything that happened in the run since."""
+        """Return the run's events after this sequence number."""
         ...
 
     async def record(self, make: Callable[[str], Iterable[EventData]], *, after: int) -> bool:
-        """Writes events in one record, made for the moment they are given; False, and nothing is written, if since
-        `after` something happened that an executor goes by."""
+        """Write events in one record; `make` gets the timestamp. Return False and write nothing if an event that
+        matters to an executor was recorded after `after`."""
         ...
 
     async def moment_ago(self, seconds: float) -> str:
-        """The moment that was so many seconds ago."""
+        """Return the timestamp of so many seconds ago."""
         ...
 
 
 class AttemptPort(Protocol):
-    """Where attempts are made."""
+    """Makes attempts."""
 
     async def prepare(self, order: AttemptOrder) -> Prepared:
-        """A branch and a worktree of its own."""
+        """Create a branch and a worktree for the attempt."""
         ...
 
     async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
-        """Lets the agents work in it."""
+        """Let the agents work in the worktree."""
         ...
 
     async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
-        """What they left, as one commit; None if they changed nothing."""
+        """Commit what the agents changed; return None if they changed nothing."""
         ...
 
     async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
-        """Runs the checks on it."""
+        """Run the checks on the candidate."""
         ...
 
     async def leave(self, order: AttemptOrder, *, keep: bool) -> None:
-        """Takes the worktree away, and the branch too unless it is kept; nothing that was committed is lost."""
+        """Remove the worktree, and the branch unless `keep` is set. Nothing that was committed is lost."""
         ...
 
 
 class MergePort(Protocol):
-    """Where attempts are merged."""
+    """Merges attempts."""
 
     async def stack(self, order: MergeOrder) -> Stack:
-        """The batch on top of the target, which does not move."""
+        """Stack the batch on top of the target without moving the target."""
         ...
 
     async def check(self, order: MergeOrder, stack: Stack, candidate: Candidate) -> Proof:
-        """Runs the checks on the merged tree."""
+        """Run the checks on the merged tree."""
         ...
 
     async def land(self, order: MergeOrder, stack: Stack, candidate: Candidate | None) -> Landing:
-        """Moves the target to a candidate that was proven, if it is still where it was; None only looks."""
+        """Move the target to a proven candidate if the target has not moved meanwhile. With None, only report where
+        it is."""
         ...
 
     async def tip(self, target: str) -> str:
-        """The target's commit; the branch is made at the run's base if it is not there yet."""
+        """Return the target's commit; create the branch at the run's base if it does not exist."""
         ...
 
     async def tidy(self, order: MergeOrder, landed: Sequence[str]) -> None:
-        """Takes away what is not needed any more of those that landed."""
+        """Remove what is no longer needed of the nodes that landed."""
         ...
 
 
 class GraphPorts(RunLogPort, AttemptPort, MergePort, Protocol):
-    """All of it, for one run."""
+    """Everything that the executor of one run needs."""

@@ -1,1 +1,1 @@
-"""The deterministic bodies of feature, autopilot and forge; they meet the world only through steps."""
+"""The deterministic bodies of feature, autopilot and forge. Their only effects are steps."""

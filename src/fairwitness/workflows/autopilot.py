@@ -1,7 +1,7 @@
 """The bodies of autopilot: a run over the phases of a roadmap, and a pass over the steps of a phase.
 
-Neither knows a phase or a step by name: where they go next is for rules to say, from what stands in the ledger. Each
-move has a number in its key, so that whoever kills it finds what was done and goes on after it.
+Neither knows a phase or step by name: rules choose the next move from the ledger. Each move has a number in its key, so
+after a crash the run resumes after the last completed move.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from typing import Protocol
 
 from fairwitness.contracts.autopilot.passes import PassMove, PassMoveKind, PhasePass
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
-from fairwitness.dag.executor import carry_out
+from fairwitness.dag.executor import execute_graph
 from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, ExecutionStatus, Flow, Json
 from fairwitness.errors import NotReady
@@ -19,59 +19,59 @@ from fairwitness.rules.next_run_move import RunMove, RunMoveKind
 
 FLOW, PASS_FLOW = "autopilot", "autopilot.pass"
 _LOOK_S = 30.0
-"""How long a run waits for its pass before it looks whether anybody still carries it."""
+"""How long a run waits for its pass before it checks that a worker still runs it."""
 _SILENT_S = 60.0
 
-Carry = Callable[[int], Awaitable[GraphEnd]]
-"""Carries out the graph of this number."""
+RunGraph = Callable[[int], Awaitable[GraphEnd]]
+"""Executes the graph with this number."""
 
 
 class AutopilotPorts(Protocol):
-    """What the bodies ask of the world."""
+    """What the bodies of autopilot need."""
 
     async def next(self) -> RunMove:
-        """What the run does next."""
+        """Return the next move of the run."""
         ...
 
-    async def act(self, move: RunMove, carry: Carry) -> None:
-        """Makes a move that is neither a pass nor waiting; made again it changes nothing."""
+    async def act(self, move: RunMove, run_graph: RunGraph) -> None:
+        """Make a move that is neither a pass nor waiting. A repeated call changes nothing."""
         ...
 
     async def finish(self) -> None:
-        """Leaves nothing behind that only a run at work needs."""
+        """Remove what only a running run needs."""
         ...
 
     async def asked(self, phase: str, number: int) -> PhasePass:
-        """A pass, as it was begun."""
+        """Return a pass as it was started."""
         ...
 
     async def next_in(self, asked: PhasePass) -> PassMove:
-        """What a pass does next."""
+        """Return the next move of a pass."""
         ...
 
-    async def step(self, asked: PhasePass, move: PassMove, carry: Carry) -> None:
-        """Does a step of a pass; done again it changes nothing."""
+    async def step(self, asked: PhasePass, move: PassMove, run_graph: RunGraph) -> None:
+        """Run a step of a pass. A repeated call changes nothing."""
         ...
 
     async def give_back(self, asked: PhasePass, move: PassMove) -> None:
-        """Writes down what a pass returns."""
+        """Record what a pass returns."""
         ...
 
     def graph(self, number: int) -> GraphPorts:
-        """The desk of one of the run's graphs."""
+        """Return the ports of one of the run's graphs."""
         ...
 
     async def options(self, number: int) -> GraphOptions:
-        """How it is to be carried out."""
+        """Return the options with which the graph is executed."""
         ...
 
 
 def autopilot(runner_of: Callable[[str], AutopilotPorts]) -> Body:
-    """The body of a run, in the world that `desk_of` knows by its id."""
+    """Return the body of a run; `runner_of` returns the ports of a run by its id."""
 
     async def body(flow: Flow, _args: Json) -> Json:
         runner = runner_of(flow.run_id)
-        carry = _carrier(flow, runner, flow.run_id)
+        run_graph = _graph_executor(flow, runner, flow.run_id)
 
         async def decide() -> Json:
             return (await runner.next()).plain()
@@ -87,21 +87,21 @@ def autopilot(runner_of: Callable[[str], AutopilotPorts]) -> Body:
                 await flow.step(f"finish#{turn}", partial(_finish, runner))
                 return None
             else:
-                await flow.step(f"act#{turn}", partial(_act, runner, move, carry))
+                await flow.step(f"act#{turn}", partial(_act, runner, move, run_graph))
         raise AssertionError("counting ends never")
 
     return body
 
 
 def autopilot_pass(runner_of: Callable[[str], AutopilotPorts]) -> Body:
-    """The body of a pass; its arguments name the run, the phase and the pass."""
+    """Return the body of a pass; its arguments name the run, the phase and the pass."""
 
     async def body(flow: Flow, args: Json) -> Json:
         assert isinstance(args, dict)
         run_id = str(args["run_id"])
         runner = runner_of(run_id)
         asked = await runner.asked(str(args["phase"]), int(args["number"]))
-        carry = _carrier(flow, runner, run_id)
+        run_graph = _graph_executor(flow, runner, run_id)
 
         async def decide() -> Json:
             return (await runner.next_in(asked)).plain()
@@ -111,21 +111,21 @@ def autopilot_pass(runner_of: Callable[[str], AutopilotPorts]) -> Body:
             if move.kind is PassMoveKind.RETURN:
                 await flow.step(f"return#{turn}", partial(_give_back, runner, asked, move))
                 return None
-            await flow.step(f"{move.step}#{turn}", partial(_step, runner, asked, move, carry))
+            await flow.step(f"{move.step}#{turn}", partial(_step, runner, asked, move, run_graph))
         raise AssertionError("counting ends never")
 
     return body
 
 
-def _carrier(flow: Flow, runner: AutopilotPorts, run_id: str) -> Carry:
-    async def carry(number: int) -> GraphEnd:
-        return await carry_out(flow, runner.graph(number), run_id, await runner.options(number))
+def _graph_executor(flow: Flow, runner: AutopilotPorts, run_id: str) -> RunGraph:
+    async def run_graph(number: int) -> GraphEnd:
+        return await execute_graph(flow, runner.graph(number), run_id, await runner.options(number))
 
-    return carry
+    return run_graph
 
 
 async def _passed(flow: Flow, move: RunMove, turn: int) -> Json:
-    """Waits for a pass. One that failed, or that a halted run left, is begun anew under another name."""
+    """Wait for a pass. One that failed, or that a halted run left, is started again under another id."""
     args: Json = {"run_id": flow.run_id, "phase": move.phase, "number": move.number}
     for life in count(1):
         child = f"{flow.run_id}/p/{move.phase}-{move.number}/{turn}.{life}"
@@ -137,7 +137,7 @@ async def _passed(flow: Flow, move: RunMove, turn: int) -> Json:
             if (await flow.silent([child])).get(child, 0.0) > _SILENT_S:
                 await flow.cancel(child)
         if ended[child].status is ExecutionStatus.CANCELLED:
-            continue  # its worker was lost: the next one takes over what it left
+            continue  # its worker was lost: the next pass adopts what it left
         if ended[child].status is ExecutionStatus.FAILED:
             raise NotReady(
                 f"phase {move.phase} cannot go on: {ended[child].error}",
@@ -147,8 +147,8 @@ async def _passed(flow: Flow, move: RunMove, turn: int) -> Json:
     raise AssertionError("counting ends never")
 
 
-async def _act(runner: AutopilotPorts, move: RunMove, carry: Carry) -> Json:
-    await runner.act(move, carry)
+async def _act(runner: AutopilotPorts, move: RunMove, run_graph: RunGraph) -> Json:
+    await runner.act(move, run_graph)
     return None
 
 
@@ -157,8 +157,8 @@ async def _finish(runner: AutopilotPorts) -> Json:
     return None
 
 
-async def _step(runner: AutopilotPorts, asked: PhasePass, move: PassMove, carry: Carry) -> Json:
-    await runner.step(asked, move, carry)
+async def _step(runner: AutopilotPorts, asked: PhasePass, move: PassMove, run_graph: RunGraph) -> Json:
+    await runner.step(asked, move, run_graph)
     return None
 
 

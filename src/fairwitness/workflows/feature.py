@@ -1,7 +1,7 @@
-"""The body of the feature pipeline: look at the facts, decide, do it; until the run finishes or halts.
+"""The body of the feature pipeline: read the facts, decide, act, until the run finishes or halts.
 
-It knows no step by name: where a run goes next is for the rules to say, and what is done there for the steps. Whoever
-kills it finds the same decisions in the ledger and goes on after the last one.
+It knows no step by name: rules choose the next step and the runner carries it out. After a crash the run resumes from
+the last decision in the ledger.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ from itertools import count
 from typing import Protocol
 
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
-from fairwitness.dag.executor import carry_out
+from fairwitness.dag.executor import execute_graph
 from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, Flow, Json
 
@@ -18,11 +18,11 @@ FLOW = "feature"
 
 
 class Next(Protocol):
-    """A decision, as far as the body has to know it."""
+    """The part of a decision that the body reads."""
 
     @property
     def number(self) -> int:
-        """Its number in the run."""
+        """The number of the decision in the run."""
         ...
 
     @property
@@ -32,49 +32,49 @@ class Next(Protocol):
 
     @property
     def waits_at(self) -> str | None:
-        """The question whose answer it waits for."""
+        """The gate whose answer the run waits for."""
         ...
 
 
 class FeaturePorts(Protocol):
-    """What the body asks of the world."""
+    """What the body of the feature pipeline needs."""
 
     async def decide(self, after: int) -> Next:
-        """The decision after the one of this number; the same when it is asked again."""
+        """Return the decision after the one with this number. A repeated call returns the same decision."""
         ...
 
-    async def act(self, number: int, carry: Callable[[int], Awaitable[GraphEnd]]) -> None:
-        """Does what the decision of this number says."""
+    async def act(self, number: int, run_graph: Callable[[int], Awaitable[GraphEnd]]) -> None:
+        """Act on the decision with this number."""
         ...
 
     async def finish(self) -> None:
-        """Leaves nothing behind that only a run at work needs."""
+        """Remove what only a running run needs."""
         ...
 
     def graph(self, number: int) -> GraphPorts:
-        """The desk of one of the run's graphs."""
+        """Return the ports of one of the run's graphs."""
         ...
 
     async def options(self, number: int) -> GraphOptions:
-        """How it is to be carried out."""
+        """Return the options with which the graph is executed."""
         ...
 
 
 def feature(runner_of: Callable[[str], FeaturePorts]) -> Body:
-    """The body, in the world that `desk_of` knows by a run's id."""
+    """Return the body of a run; `runner_of` returns the ports of a run by its id."""
 
     async def body(flow: Flow, _args: Json) -> Json:
         runner = runner_of(flow.run_id)
 
-        async def carry(number: int) -> GraphEnd:
-            return await carry_out(flow, runner.graph(number), flow.run_id, await runner.options(number))
+        async def run_graph(number: int) -> GraphEnd:
+            return await execute_graph(flow, runner.graph(number), flow.run_id, await runner.options(number))
 
         async def decide(after: int) -> Json:
             taken = await runner.decide(after)
             return {"number": taken.number, "ends": taken.ends, "waits_at": taken.waits_at}
 
         async def act(number: int) -> Json:
-            await runner.act(number, carry)
+            await runner.act(number, run_graph)
             return None
 
         async def finish() -> Json:

@@ -1,7 +1,7 @@
-"""The body of forge: a plan is made, reviewed and sealed; its graph is carried out; what it lacks is added.
+"""The body of forge: make, review and seal a plan, execute its graph, and add what it lacks.
 
-Where a run goes next is for a rule to say, from the run's events. Each move has a number in its key, so that whoever
-kills it finds what was done and goes on after it.
+A rule chooses the next move from the run's events. Each move has a number in its key, so after a crash the run resumes
+after the last completed move.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from itertools import count
 from typing import Protocol
 
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
-from fairwitness.dag.executor import carry_out
+from fairwitness.dag.executor import execute_graph
 from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, Flow, Json
 from fairwitness.rules.next_forge_move import Move, MoveKind
@@ -19,27 +19,27 @@ FLOW = "forge"
 
 
 class ForgePorts(GraphPorts, Protocol):
-    """What the body asks of the world beyond its graph."""
+    """What the body of forge needs besides its graph."""
 
     async def next(self) -> Move:
-        """What the run does next."""
+        """Return the next move of the run."""
         ...
 
     async def act(self, move: Move) -> None:
-        """Makes a move that is neither waiting nor carrying out the graph; made again it changes nothing."""
+        """Make a move that neither waits nor executes the graph. A repeated call changes nothing."""
         ...
 
     async def options(self) -> GraphOptions:
-        """How the graph is to be carried out."""
+        """Return the options with which the graph is executed."""
         ...
 
     async def finish(self, end: GraphEnd | None) -> bool:
-        """The run is over; False if its graph has grown since it ended, and it has to go on."""
+        """End the run. Return False if its graph has grown since it ended, so that the run must go on."""
         ...
 
 
 def forge(runner_of: Callable[[str], ForgePorts]) -> Body:
-    """The body, in the world that `desk_of` knows by a run's id."""
+    """Return the body of a run; `runner_of` returns the ports of a run by its id."""
 
     async def body(flow: Flow, _args: Json) -> Json:
         runner = runner_of(flow.run_id)
@@ -48,7 +48,7 @@ def forge(runner_of: Callable[[str], ForgePorts]) -> Body:
             return dict((await runner.next())._asdict())
 
         async def execute() -> Json:
-            return (await carry_out(flow, runner, flow.run_id, await runner.options())).plain()
+            return (await execute_graph(flow, runner, flow.run_id, await runner.options())).plain()
 
         for turn in count(1):
             move = _move(await flow.step(f"decide#{turn}", decide))

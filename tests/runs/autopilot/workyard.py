@@ -20,7 +20,7 @@ from fairwitness.contracts.autopilot.plan import PlanTask
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import AttemptOrder, Collision, GraphEnd, Prepared, Proof, Worked
-from fairwitness.dag.executor import carry_out, graph_flows
+from fairwitness.dag.executor import execute_graph, graph_flows
 from fairwitness.engine.base import Flow, Json
 from fairwitness.errors import NotReady
 from fairwitness.git.candidates import Candidates
@@ -181,7 +181,7 @@ class Yard(Site):
 
         async def body(flow: Flow, _args: Json) -> Json:
             async def go() -> Json:
-                return (await carry_out(flow, graph_runner, RUN, await graph_runner.options())).plain()
+                return (await execute_graph(flow, graph_runner, RUN, await graph_runner.options())).plain()
 
             return await flow.step("graph", go)
 

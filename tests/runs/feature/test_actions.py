@@ -14,7 +14,7 @@ from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.feature.actions import Carry
+from fairwitness.runs.feature.actions import RunGraph
 from fairwitness.runs.feature.decisions import TakenDecision
 from fairwitness.runs.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of
 from support.paper.run import Ground, PaperActions, PaperRun
@@ -32,7 +32,7 @@ class Twice(PaperActions):
         super().__init__(run.context, run._caller, run._briefs, run._verify_deps, run.script)
         self.acted = 0
 
-    async def act(self, taken: TakenDecision, carry: Carry) -> None:
+    async def act(self, taken: TakenDecision, carry: RunGraph) -> None:
         await super().act(taken, carry)
         before = self._context.ledger.head(self._context.run_id)
         await super().act(taken, carry)
@@ -160,7 +160,7 @@ def test_nothing_can_be_done_about_a_wait(ground: Ground, tmp_path: Path) -> Non
 
 def test_a_graph_that_the_machine_held_up_has_not_failed(ground: Ground, tmp_path: Path) -> None:
     class HeldUp(PaperActions):
-        async def act(self, taken: TakenDecision, carry: Carry) -> None:
+        async def act(self, taken: TakenDecision, carry: RunGraph) -> None:
             await super().act(taken, _held_up)
 
     run = PaperRun(ground, tmp_path / "run", Script())

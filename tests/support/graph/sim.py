@@ -13,7 +13,7 @@ from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState
 from fairwitness.contracts.forge.events import RunCompleted, RunFailed, RunResumed, RunStarted
 from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
-from fairwitness.dag.executor import carry_out, graph_flows
+from fairwitness.dag.executor import execute_graph, graph_flows
 from fairwitness.engine.base import Flow, Json
 from fairwitness.rules.schedule import DagOutcome, RunEnd, dag_outcome
 from support.graph.sim_desk import SimDesk
@@ -120,7 +120,7 @@ class GraphWorld:
     async def _carried_out(self, flow: Flow) -> Json:
         if not self.runner.is_begun:
             self.runner.append((RunStarted(),))
-        return (await carry_out(flow, self.runner, self.runner.run_id, self.options)).plain()
+        return (await execute_graph(flow, self.runner, self.runner.run_id, self.options)).plain()
 
     async def _answered(self) -> Json:
         """The captain answers every request: what he adds fits, or nothing comes of it."""

@@ -1,4 +1,4 @@
-"""Asking an agent: reserved before, compared and recorded after, adopted if it was done already."""
+"""Dispatches: one call of an agent, with its budget, audit, records and adoption after a crash."""
 
 from fairwitness.runs.dispatch.dispatch import dispatch
 from fairwitness.runs.dispatch.model import DispatchContext, DispatchDeps, Dispatched, DispatchPosition

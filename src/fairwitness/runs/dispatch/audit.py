@@ -1,7 +1,8 @@
-"""The fourth layer: the worktree is compared with its start, and a change outside the allowance voids the dispatch.
+"""The fourth layer of enforcement: the worktree is compared with its start, and a change outside the role's scope voids
+the dispatch.
 
-Nobody is asked. What a role may write is what `rules.tools` says of its scope. A role that builds also leaves
-by-products (caches, whatever the start's own ignore rules name); they can reach no commit, so they are counted apart.
+`rules.tool_policy` says what a role may write. A role that builds also leaves by-products (caches, files that the
+ignore rules of the start name). They never reach a commit, so they are counted separately.
 """
 
 import posixpath
@@ -23,24 +24,24 @@ from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, take_s
 from fairwitness.sandbox.dotgit import changes as dotgit_changes
 
 TOOL = "worktree"
-"""What a denial of this layer names as its tool: nothing was asked for, something was found."""
+"""The tool that a denial of this layer names, since no tool was called."""
 LISTED = 50
 CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
-"""Folders that running a project's own tests leaves behind in any project."""
+"""Folders that a project's own tests leave behind."""
 _IGNORE_FILE = ".gitignore"
 _IGNORE_LIMIT = 1 << 20
 
 
 class Audit(NamedTuple):
-    """What was found."""
+    """The result of an audit."""
 
     changed: tuple[ChangedPath, ...]
-    """Every change but by-products; a path that cannot be spelled is only among the denials."""
+    """Every change except by-products; a path that cannot be written down is only among the denials."""
     denials: tuple[Denial, ...]
     byproducts: int
-    """So many files are caches, or were ignored from the start."""
+    """The number of files that are caches or that the start's rules ignore."""
     tree: str | None
-    """The worktree as it was left; None if it could not be seen."""
+    """The tree of the worktree at the end; None if it could not be read."""
 
 
 class _Moved(NamedTuple):
@@ -59,9 +60,10 @@ def audit(
     base_tree: str | None,
     stored_contents: StoredContents | None = None,
 ) -> Audit:
-    """Compares a worktree with its start. What cannot be seen counts as broken, not as unchanged.
+    """Compare a worktree with its start. A worktree that cannot be read counts as changed outside the scope.
 
-    `base_tree` is what the worktree was made from: nothing in it is ever a by-product, and without it nothing is.
+    `base_tree` is the tree from which the worktree was made: its files are never by-products. Without it, nothing is a
+    by-product.
     """
     try:
         now = take_snapshot(shadow, folder, stored_contents=stored_contents)
@@ -82,7 +84,7 @@ def _judged(
 ) -> Audit:
     before: dict[str, TreeEntry] = {}
     moved: tuple[_Moved, ...] = ()
-    if start.tree != now.tree:  # one tree has one content
+    if start.tree != now.tree:
         before = shadow.entries(start.tree)
         moved = tuple(_moves(before, shadow.entries(now.tree)))
     refused = {each.path: problem for each in moved if (problem := _problem(shadow, each, policy, scope)) is not None}
@@ -116,7 +118,7 @@ def _moves(before: dict[str, TreeEntry], after: dict[str, TreeEntry]) -> Iterabl
 
 
 def _problem(shadow: Shadow, moved: _Moved, policy: Policy, scope: Scope) -> str | None:
-    """Why a change is not within what the role may write, or None."""
+    """Return why the role may not make a change, or None."""
     problem = _name_problem(moved.path) or path_problem(moved.path)
     if problem is not None:
         return problem
@@ -131,14 +133,14 @@ def _problem(shadow: Shadow, moved: _Moved, policy: Policy, scope: Scope) -> str
 
 
 def _name_problem(path: str) -> str | None:
-    """What keeps a path from being written down anywhere, or None."""
+    """Return why a path cannot be written down, or None."""
     if any("\ud800" <= sign <= "\udfff" for sign in path):
         return "its name is no text"
     return relative_path_problem(path)
 
 
 def _byproducts(shadow: Shadow, before: dict[str, TreeEntry], paths: Collection[str]) -> frozenset[str]:
-    """Which of these paths are caches, or ignored by the rules that stood when the dispatch began."""
+    """Return which of these paths are caches, or ignored by the rules in force at the start."""
     open_paths = [path for path in paths if path_problem(path) is None]
     caches = {path for path in open_paths if CACHES.intersection(path.split("/")[:-1])}
     rest = [path for path in open_paths if path not in caches]
@@ -166,7 +168,7 @@ def _denial(path: str, reason: str) -> Denial:
 
 
 def _cut(denials: list[Denial]) -> tuple[Denial, ...]:
-    """The first of many, and how many more there are."""
+    """Return the first denials, and one that says how many more there are."""
     if len(denials) <= LISTED:
         return tuple(denials)
     more = Denial(

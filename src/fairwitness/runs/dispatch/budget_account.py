@@ -1,6 +1,6 @@
-"""The budget of a run as its dispatches left it in the ledger: what is promised, what is spent, what was never told.
+"""The budget of a run, folded from the observations of its dispatches: reserved, spent, or never reported.
 
-It is folded from rows and kept nowhere else, so that several processes of one run cannot disagree about it.
+It is stored nowhere else, so several processes of one run cannot disagree about it.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,16 +14,16 @@ from fairwitness.contracts.common.evidence import Observation
 STARTED = "dispatch-started"
 CANCELLED = "dispatch-cancelled"
 ENDED = "dispatch-ended"
-"""The kinds of observation that a dispatch leaves; each names its dispatch as its subject."""
+"""The kinds of observation that a dispatch leaves; the subject of each is the dispatch id."""
 
 
 def of_dispatches(observations: Callable[[str], tuple[Observation, ...]]) -> tuple[Observation, ...]:
-    """Everything that the dispatches of a run left, kind by kind."""
+    """Return all observations of a run's dispatches, kind by kind."""
     return tuple(row for kind in (STARTED, CANCELLED, ENDED) for row in observations(kind))
 
 
 class DispatchHistory(NamedTuple):
-    """How far a dispatch has got, over all its tries."""
+    """The history of a dispatch over all its tries."""
 
     started: tuple[Observation, ...] = ()
     cancelled: tuple[Observation, ...] = ()
@@ -31,17 +31,17 @@ class DispatchHistory(NamedTuple):
 
     @property
     def tries(self) -> int:
-        """How often it was begun."""
+        """Return how often the dispatch was started."""
         return len(self.started)
 
     @property
     def reservation(self) -> Reservation | None:
-        """What it was promised when it was begun first; a repeated step does not pay twice."""
+        """Return what was reserved at the first start; a repeated step does not pay twice."""
         return Reservation.model_validate(self.started[0].detail["reservation"]) if self.started else None
 
 
 def history_of(observations: Iterable[Observation], dispatch_id: str) -> DispatchHistory:
-    """What the rows say of one dispatch."""
+    """Return the history of one dispatch."""
     own = [row for row in observations if row.subject == dispatch_id]
     return DispatchHistory(
         started=tuple(row for row in own if row.kind == STARTED),
@@ -51,7 +51,7 @@ def history_of(observations: Iterable[Observation], dispatch_id: str) -> Dispatc
 
 
 def budget_of(caps: BudgetCaps, observations: Iterable[Observation]) -> Budget:
-    """The account of a run: a dispatch that has not ended counts in full."""
+    """Return the budget of a run. A dispatch that has not ended counts with its full reservation."""
     reserved: dict[str, Reservation] = {}
     spent: dict[str, Spending] = {}
     for row in observations:
@@ -66,12 +66,13 @@ def budget_of(caps: BudgetCaps, observations: Iterable[Observation]) -> Budget:
 
 EXTERNAL = Amounts(tokens=400_000, money_micros=2_000_000)
 EXTERNAL_TURNS = 10
-"""What an external agent gets on top: with every turn it sends its own prompt of some ten thousand tokens again, most
-of them from a cache, and it calls its model for titles and summaries beside. A role's budget is for our own loop."""
+"""What an external agent gets in addition. With every turn it sends its own prompt of some ten thousand tokens
+again, most of them cached, and it also calls its model for titles and summaries. A role's budget is meant for our
+own loop."""
 
 
 def sized(spec: RoleSpec, kind: str) -> RoleSpec:
-    """The role with the budget that fits the kind of agent it is given to; what is not limited stays so."""
+    """Return the role with the budget for this kind of agent; what is unlimited stays unlimited."""
     if kind != "acp":
         return spec
     budget = spec.budget
@@ -84,7 +85,7 @@ def sized(spec: RoleSpec, kind: str) -> RoleSpec:
 
 
 def limits_of(spec: RoleSpec) -> DispatchLimits:
-    """How far a dispatch of a role may go: what is reserved for it, and no further."""
+    """Return the limits of a dispatch of a role: exactly what is reserved for it."""
     return DispatchLimits(
         wall_s=spec.timeout_s,
         turns=spec.turns,
@@ -94,7 +95,8 @@ def limits_of(spec: RoleSpec) -> DispatchLimits:
 
 
 def used_by(outcome: Outcome, asked: Amounts) -> Amounts:
-    """What one try used; what nobody counted is what was promised, and nothing only if nobody was asked."""
+    """Return what one try used. An amount that was not counted is the reserved one, and zero only if no model was
+    called."""
     usage = outcome.usage
     if outcome.asked == 0 and usage.tokens is None:
         return Amounts(milliseconds=outcome.duration_ms)
@@ -106,7 +108,7 @@ def used_by(outcome: Outcome, asked: Amounts) -> Amounts:
 
 
 def spending_of(outcome: Outcome, before: DispatchHistory, reservation: Reservation) -> Spending:
-    """What a dispatch used up in all its tries; a try that was killed told nothing, so it counts as promised."""
+    """Return what a dispatch used in all its tries. A killed try reported nothing, so it counts as reserved."""
     asked = reservation.asked
     parts = [used_by(outcome, asked), *(Amounts.model_validate(row.detail["used"]) for row in before.cancelled)]
     total = Amounts(

@@ -1,9 +1,9 @@
-"""One dispatch from its reservation to its record: nobody is asked twice, nothing is paid twice, nobody is believed.
+"""One dispatch from its reservation to its record.
 
-Two records frame it. The first says that it begins: what it was promised, and what stood in its worktree. The second
-says what came of it: the outcome, the agent's answer as a claim, telemetry, events and the settled budget, all in one
-transaction. Whoever is killed in between leaves the first alone; then the worktree is put back to its start and the
-dispatch is made again under the same promise.
+Two records frame it. The first says that it starts: its reservation and the state of its worktree. The second holds the
+outcome, the agent's answer as a claim, telemetry, events and the settled budget, in one transaction. If the process
+dies in between, only the first record exists; then the worktree is restored and the dispatch is repeated under the same
+reservation.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ from fairwitness.runs.dispatch.transcript import Transcript, clean, keep
 
 _WEAK = frozenset({EnforcementTier.C, EnforcementTier.D})
 _NOTHING = Usage(tokens_in=0, tokens_out=0, tokens_cached=0, cost_micros=0, turns=0)
-"""Known, and not merely not reported: nobody was asked anything."""
+"""Usage is known to be zero, not merely unreported: no model was called."""
 
 
 class JobParts(NamedTuple):
-    """What the job is made of, before there is a way to its model."""
+    """The parts of a job that are known before there is a connection to its model."""
 
     spec: RoleSpec
     brief: Brief
@@ -54,7 +54,7 @@ class JobParts(NamedTuple):
 
 
 def toolbox(brief: Brief, deps: DispatchDeps, transcript: Transcript) -> Toolbox:
-    """The tools of a role; what is refused stands in the transcript at once."""
+    """Return the tools of a role. A refused call is added to the transcript at once."""
     began, told = time.monotonic(), _telling(deps, transcript)
 
     def denied(denial: Denial) -> None:
@@ -75,7 +75,7 @@ def toolbox(brief: Brief, deps: DispatchDeps, transcript: Transcript) -> Toolbox
 
 
 def _telling(deps: DispatchDeps, transcript: Transcript) -> OnHappening:
-    """Into the transcript, and to whoever is watching."""
+    """Return a callback that adds to the transcript and informs the watcher, if there is one."""
 
     def tell(happening: Happening) -> None:
         transcript.tell(happening)
@@ -88,7 +88,7 @@ def _telling(deps: DispatchDeps, transcript: Transcript) -> OnHappening:
 async def driven(
     deps: DispatchDeps, parts: JobParts, connection: ModelConnection, *, stop: asyncio.Event | None, cut: BudgetCut
 ) -> Outcome:
-    """The driver's outcome, with what was counted nearest to the model."""
+    """Run the driver and return its outcome, with the usage that was counted nearest to the model."""
     if deps.probe.tier in _WEAK and deps.runner.tier is not SandboxTier.NAMESPACES:
         problem = (
             f"{deps.probe.name} acts by itself (tier {deps.probe.tier.value}), and the sandbox here "
@@ -114,7 +114,7 @@ async def driven(
 
 
 def unasked(status: OutcomeStatus, cause: ErrorCause | None, problem: str) -> Outcome:
-    """The outcome of a dispatch in which nobody was asked anything."""
+    """Return the outcome of a dispatch in which no model was called."""
     return Outcome(status=status, raw_text="", problems=(problem,), asked=0, usage=_NOTHING, cause=cause, duration_ms=0)
 
 
@@ -127,7 +127,8 @@ async def dispatch(
     *,
     stop: asyncio.Event | None = None,
 ) -> Dispatched:
-    """Asks one agent, once; what had ended before is adopted. `stop` ends it early, and leaves it to be made again."""
+    """Call one agent once, or adopt the result if the dispatch ended before. `stop` ends it early; it can be
+    repeated then."""
     if brief.role is not spec.role or spec.answer is None:
         raise UsageError(f"{brief.role.value} cannot be dispatched as {spec.role.value}", next_step="fix the brief")
     answer, spec = spec.answer, sized(spec, deps.probe.kind)
@@ -179,7 +180,7 @@ async def dispatch(
 
 
 def _judged(outcome: Outcome, found: Audit) -> Outcome:
-    """A change outside the allowance voids the dispatch, whatever was said."""
+    """Void the dispatch if it changed something outside its scope, whatever the agent said."""
     if not found.denials:
         return outcome
     first = found.denials[0]
@@ -197,12 +198,12 @@ def _judged(outcome: Outcome, found: Audit) -> Outcome:
 
 
 def _storable(outcome: Outcome) -> Outcome:
-    """The outcome as it can stand on record; this is what is handed on, so that adopting it gives the same."""
+    """Return the outcome as it can be stored. Callers get this one, so that adopting it later gives the same."""
     plain = outcome.plain()
     answer = plain.pop("answer", None)
     cleaned = clean(plain)
     if answer is not None:
-        cleaned["answer"] = clean(answer, limit=None, redacted=False)  # it was validated as it is
+        cleaned["answer"] = clean(answer, limit=None, redacted=False)  # it was validated unredacted
     return Outcome.model_validate(cleaned)
 
 

@@ -1,4 +1,4 @@
-"""A dispatch in the events of a feature run; and for whoever keeps no events, in none."""
+"""The events of dispatches: those of a feature run, and none for dispatches outside a workflow."""
 
 from fairwitness.contracts.agents.dispatch import Brief, Outcome
 from fairwitness.contracts.common.budgets import OverBudget, Spending
@@ -32,7 +32,7 @@ class FeatureEvents:
         *,
         timestamp: str,
     ) -> None:
-        """See `Recorder`; what was refused comes before the end, while the dispatch is still under way."""
+        """See `Recorder`. Denials are written before the end, while the dispatch still runs."""
         for denial in outcome.denials:
             refused = CallRefused(
                 dispatch_id=brief.dispatch_id, tool=denial.tool, target=denial.target, reason=denial.reason
@@ -71,7 +71,7 @@ def _write(record: Record, event: EventData, position: DispatchPosition, timesta
 
 
 class NoEvents:
-    """For a dispatch outside of any workflow: its rows stand in the ledger, and no event tells of it."""
+    """The recorder of a dispatch outside any workflow: its rows are in the ledger, without events."""
 
     def started(self, record: Record, brief: Brief, position: DispatchPosition, *, timestamp: str) -> None:
         """See `Recorder`."""

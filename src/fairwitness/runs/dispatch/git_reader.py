@@ -1,7 +1,7 @@
-"""Answers git's reading commands for an agent, outside the sandbox, where no configuration but ours exists.
+"""A git reader for agents. It runs outside the sandbox, where only our configuration exists.
 
-Each question gets a git directory of its own: the repository's objects and the names of its branches and tags to read,
-one commit as HEAD, and the agent's worktree as its files. What may be asked was judged before (`rules.tools`).
+Each question gets a git directory of its own: the repository's objects, its branch and tag names, one commit as HEAD,
+and the agent's worktree as its files. `rules.tool_policy` decides before which commands are allowed.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit.text import visible
 
 PRINTED = 4 << 20
-"""Bytes of an answer; the toolset shows less."""
+"""The most bytes of an answer; the toolset shows less."""
 TIMEOUT_S = 60.0
 _PLAINLY = dict.fromkeys(("diff", "log", "show"), ("--no-ext-diff", "--no-textconv"))
-"""By git itself, and by nobody's program."""
+"""Options that keep git from running external programs."""
 
 
 def git_reader(repository: Repository, shadow: Shadow, worktree: Path, commit: str) -> GitReader:
-    """Looks at a worktree that stands at a commit; what git prints on failure is an answer, too."""
+    """Return a reader for a worktree at a commit. What git prints on failure is an answer, too."""
 
     async def ask(argv: tuple[str, ...]) -> str:
         return await asyncio.to_thread(_asked, repository, shadow, worktree, commit, argv)
@@ -39,7 +39,7 @@ def _asked(repository: Repository, shadow: Shadow, worktree: Path, commit: str, 
 
 
 def _prepared(folder: Path, repository: Repository, shadow: Shadow, commit: str) -> GitDir:
-    """A git directory that knows what a person would see, and could run nothing."""
+    """Return a git directory with what a person would see, in which nothing can be executed."""
     git = lay_out(folder, objects=shadow.git.path / "objects", object_format=shadow.object_format)
     names = repository.git.run("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
     (folder / "packed-refs").write_bytes(b"# pack-refs with: sorted\n" + names)

@@ -1,7 +1,8 @@
-"""The gateway's meter for one run: each call of a model against its dispatch's limits and against the caps of the run.
+"""The gateway's meter for one run: it checks each model call against the limits of its dispatch and the caps of the
+run.
 
-A dispatch that ended may have used more than it was promised. Then the others stop at the run's cap, though each of
-them is still within its own: what the ledger says was spent, and what is being spent, count together.
+A dispatch may have used more than was reserved for it. Then the others stop at the run's cap, although each is within
+its own limits: what the ledger says was spent and what is being spent count together.
 """
 
 import threading
@@ -19,10 +20,10 @@ _CAPPED = {Resource.TOKENS: Capped.TOKENS, Resource.MONEY: Capped.MONEY}
 
 
 class RunMeter:
-    """What all dispatches of a run in this process call models against; may be used from several threads."""
+    """The meter that all dispatches of a run in this process share. It is thread-safe."""
 
     def __init__(self, account: Callable[[], Budget]) -> None:
-        """`account` tells how the run stands by the ledger; it is asked before each call of a model."""
+        """`account` returns the budget of the run from the ledger; it is called before each model call."""
         self._account = account
         self._calls = CappedMeter()
         self._lock = threading.Lock()
@@ -30,24 +31,24 @@ class RunMeter:
         self._refused: dict[str, BudgetRefusal] = {}
 
     def open(self, dispatch_id: str, limits: DispatchLimits, told: RefusalListener | None = None) -> None:
-        """From now on the dispatch may call models; `told` hears of the first refusal, at once."""
+        """Allow the dispatch to call models. `told` is called with the first refusal, at once."""
         self._calls.open(dispatch_id, limits, lambda refusal: self._note(dispatch_id, refusal))
         with self._lock:
             self._open[dispatch_id] = told
 
     def close(self, dispatch_id: str) -> Usage:
-        """No call of it starts any more."""
+        """Allow no more calls of the dispatch and return what it used."""
         usage = self._calls.close(dispatch_id)
         with self._lock:
             self._open.pop(dispatch_id, None)
         return usage
 
     def usage(self, dispatch_id: str) -> Usage:
-        """What the dispatch used so far."""
+        """Return what the dispatch used so far."""
         return self._calls.usage(dispatch_id)
 
     def refusal(self, dispatch_id: str) -> BudgetRefusal | None:
-        """The first refusal of the dispatch."""
+        """Return the first refusal of the dispatch."""
         with self._lock:
             return self._refused.get(dispatch_id)
 
@@ -74,7 +75,7 @@ class RunMeter:
         await self._calls.release(hold)
 
     def _over(self, dispatch_id: str) -> BudgetRefusal | None:
-        """Whether the run is at a cap by what was really used; what is only promised is held by the dispatches."""
+        """Return a refusal if the run has reached a cap by actual use. Reservations are the dispatches' own limits."""
         account = self._account()
         with self._lock:
             live = {name: _live(self._calls.usage(name)) for name in self._open if name not in account.spent}
@@ -86,7 +87,7 @@ class RunMeter:
         return refusal
 
     def _note(self, dispatch_id: str, refusal: BudgetRefusal) -> None:
-        """Only the first refusal is news; it is told outside the lock, since who hears it may ask us back."""
+        """Report only the first refusal. The callback runs outside the lock, since it may call the meter."""
         with self._lock:
             if dispatch_id in self._refused or dispatch_id not in self._open:
                 return

@@ -1,4 +1,4 @@
-"""What a dispatch is done with, where in a run it stands, and what comes of it."""
+"""The inputs of a dispatch, its position in a run, and its result."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -21,10 +21,10 @@ from fairwitness.store.artifacts import Store
 
 
 class Recorder(Protocol):
-    """Tells of a dispatch in a workflow's own events, inside the record that the dispatch writes."""
+    """Writes a workflow's own events about a dispatch, inside the record that the dispatch writes."""
 
     def started(self, record: Record, brief: Brief, position: "DispatchPosition", *, timestamp: str) -> None:
-        """It begins; after a crash it begins again under the same id."""
+        """Record the start; after a crash the dispatch starts again under the same id."""
         ...
 
     def finished(
@@ -37,48 +37,48 @@ class Recorder(Protocol):
         *,
         timestamp: str,
     ) -> None:
-        """It ended; each denial is told, too."""
+        """Record the end, and each denial."""
         ...
 
     def over_budget(
         self, record: Record, brief: Brief, position: "DispatchPosition", refused: OverBudget, *, timestamp: str
     ) -> None:
-        """It may not begin."""
+        """Record that the dispatch may not start."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConnection:
-    """What one dispatch reaches its model by, while it is open."""
+    """The open connection of one dispatch to its model."""
 
     endpoint: Endpoint | None
-    """None only where no model is asked."""
+    """None only if no model is called."""
     used: Callable[[], Usage | None]
-    """What was counted there, as near to the model as can be; None if nobody counts."""
+    """Returns the usage counted as near to the model as possible; None if nothing counts it."""
 
 
 class Models(Protocol):
-    """Where models are reached."""
+    """Gives access to models."""
 
     def connect(
         self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
     ) -> AbstractAsyncContextManager[ModelConnection]:
-        """For one try of a dispatch, which may be followed by another; `NotReady` if there is no way, before anything
-        is reserved. `cut` is called with the reason, from any thread, when a limit is reached."""
+        """Connect one try of a dispatch, which another may follow. Raise `NotReady` before anything is reserved if
+        there is no connection. `cut` is called with the reason, from any thread, when a limit is reached."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchPosition:
-    """Where in a run a dispatch stands."""
+    """The position of a dispatch in its run."""
 
     step: str
-    """As its workflow names it; it stands in the telemetry."""
+    """The step as its workflow names it; part of the telemetry."""
     task: str | None = None
     phase: str | None = None
     attempt: int | None = None
     dispatch_count: int = 1
-    """Which call of this agent in this step it is."""
+    """The number of this call of the agent in the step."""
     retry_count: int = 0
 
 
@@ -88,7 +88,7 @@ class DispatchContext:
 
     ledger: Ledger
     store: Store
-    """Of the state folder; transcripts are kept in it by their hash."""
+    """The store of the state folder; transcripts are stored by their hash."""
     shadow: Shadow
     caps: BudgetCaps
     recorder: Recorder
@@ -98,40 +98,41 @@ class DispatchContext:
 
 @dataclass(frozen=True, slots=True)
 class DispatchDeps:
-    """What one dispatch is done with."""
+    """What one dispatch needs."""
 
     backend: Backend
     probe: Probe
-    """What is known of the backend; stands on record with the dispatch."""
+    """What is known of the backend; recorded with the dispatch."""
     models: Models
     runner: Runner
     worktree: Path
-    """A linked worktree that nobody else writes meanwhile."""
+    """A linked worktree that no other process writes to meanwhile."""
     base_tree: str | None
-    """What the worktree was made from."""
+    """The tree from which the worktree was made."""
     surroundings: CommandEnvironment = field(default_factory=CommandEnvironment)
     sources: Mapping[Tool, ToolSource] = field(default_factory=dict)
     git: GitReader | None = None
-    """Answers git's reading commands, where the repository is."""
+    """Answers git's reading commands outside the sandbox."""
     watcher: OnHappening | None = None
-    """Is told everything as it happens; what is stored is redacted, and this is not."""
+    """Called with everything that happens, unredacted; what is stored is redacted."""
     is_fresh: bool = False
-    """Whether we made the worktree since any earlier try: then nothing of that one is in it, and none of its marks."""
+    """Whether the worktree was made after any earlier try, so that it contains nothing of that try."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """What came of a dispatch, as it stands on record."""
+    """The result of a dispatch, as recorded."""
 
     outcome: Outcome
     changed: tuple[ChangedPath, ...] = ()
     byproducts: int = 0
-    """How many caches and ignored files were left beside; whoever commits takes what is in `changed`, and no more."""
+    """The number of caches and ignored files left behind. A commit takes only what is in `changed`."""
     start_tree: str | None = None
-    """Everything in the worktree when it began; None if it never did."""
+    """The tree of the whole worktree at the start; None if the dispatch never started."""
     tree: str | None = None
-    """Everything in it when it ended; None if it never began, or could not be seen."""
+    """The tree of the whole worktree at the end; None if the dispatch never started or the worktree could not be
+    read."""
     transcript: str | None = None
-    """The hash under which it is stored."""
+    """The hash under which the transcript is stored."""
     adopted: bool = False
-    """Whether it had ended before, so that nobody was asked anything."""
+    """Whether the dispatch had ended before, so that no model was called."""

@@ -1,4 +1,4 @@
-"""What a dispatch leaves in the ledger when it ends, and how what it left is taken over again."""
+"""The records of a dispatch in the ledger: its start, its end or cancellation, and how an ended one is adopted."""
 
 import asyncio
 from typing import Any, NamedTuple
@@ -30,21 +30,21 @@ from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restor
 
 
 class StartedDispatch(NamedTuple):
-    """A dispatch whose beginning stands on record."""
+    """A dispatch whose start is recorded."""
 
     history: DispatchHistory
-    """This try included."""
+    """The history, including this try."""
     reservation: Reservation
     snapshot: WorktreeSnapshot
-    """Before its first try."""
+    """The worktree before the first try."""
     started_at: str
-    """Of this try."""
+    """When this try started."""
 
 
 async def begin(
     context: DispatchContext, spec: RoleSpec, brief: Brief, position: DispatchPosition, deps: DispatchDeps
 ) -> StartedDispatch | OverBudget:
-    """Reserves and says so in one transaction: between looking at the account and taking from it, nobody else can."""
+    """Reserve the budget and record the start in one transaction, so that no other dispatch takes the same budget."""
     id_ = brief.dispatch_id
     own = of_dispatches(lambda kind: context.ledger.observations(brief.run_id, kind, subject=id_))
     before = history_of(own, id_)
@@ -98,11 +98,11 @@ async def begin(
 
 
 _SAID = ("answer", "raw_text")
-"""What an agent said: a claim, and no observation of ours."""
+"""The fields that an agent provides: a claim, not an observation."""
 
 
 def adopt(context: DispatchContext, brief: Brief) -> Dispatched | None:
-    """What came of a dispatch that ended before, as it was then; None if it did not."""
+    """Return the recorded result of a dispatch that ended, or None if it has not ended."""
     row = context.ledger.observation(brief.run_id, _key(brief.dispatch_id, "ended"))
     if row is None:
         return None
@@ -116,7 +116,7 @@ def adopt(context: DispatchContext, brief: Brief) -> Dispatched | None:
 
 
 def ended(ledger: Ledger, run_id: str, dispatch_id: str) -> Dispatched | None:
-    """The same for whoever only knows its id."""
+    """Return the recorded result of the dispatch with this id, or None if it has not ended."""
     key = _key(dispatch_id, "ended")
     row = ledger.observation(run_id, key)
     if row is None:
@@ -145,7 +145,7 @@ def write_end(
     *,
     agent: str,
 ) -> None:
-    """Everything that is known of a dispatch that ended, in one record: after this it is never made again."""
+    """Record everything about a dispatch that ended, in one record. It is never repeated after this."""
     outcome = dispatched.outcome
     now = spell(context.clock())
     spending = spending_of(outcome, started.history, started.reservation)
@@ -191,7 +191,7 @@ def write_cancelled(
     *,
     agent: str,
 ) -> None:
-    """A try that was stopped: what it used is known and counts, and the dispatch is still to be made."""
+    """Record a try that was stopped. Its usage is known and counts; the dispatch can still be repeated."""
     outcome = dispatched.outcome
     now = spell(context.clock())
     observation = Observation(

@@ -1,8 +1,8 @@
-"""Contents that were stored as trees before: the same bytes under the same names need not be stored a second time.
+"""Folder contents that were stored as trees before, so that the same content need not be stored twice.
 
-Nothing is concluded from sizes or times: every file is read each time, and known by a hash that is stronger than git's
-own. A tree is remembered only if git named every blob in it as the bytes that were read here are named, so that a file
-which changed between the two readings cannot make one content stand for another.
+Sizes and times prove nothing: every file is read each time and identified by a hash stronger than git's. A tree is
+remembered only if git's blob names match the bytes read here, so a file that changes between the two readings cannot
+make one content pass for another.
 """
 
 import hashlib
@@ -17,32 +17,32 @@ _CHUNK = 1 << 20
 
 
 class Content(NamedTuple):
-    """Everything in a folder, as it was read."""
+    """The content of a folder as it was read."""
 
     ids: Mapping[str, str]
-    """What git calls the bytes at each path."""
+    """Git's object id of the bytes at each path."""
     digest: str
-    """Of all paths, what stands there and its bytes."""
+    """A hash over all paths, modes and bytes."""
 
 
 class StoredContents:
-    """The contents that one process has stored in one shadow, which loses nothing while a run lasts."""
+    """The contents that one process has stored in one shadow repository, which loses nothing during a run."""
 
     def __init__(self) -> None:
         self._trees: dict[str, str] = {}
 
     def tree(self, content: Content) -> str | None:
-        """The tree that holds a content; None if it was never stored here."""
+        """Return the tree that holds a content, or None if it was never stored here."""
         return self._trees.get(content.digest)
 
     def keep(self, content: Content, entries: Mapping[str, TreeEntry], tree: str) -> None:
-        """Remembers a tree, if git stored what was read."""
+        """Remember a tree if git stored exactly what was read."""
         if {path: entry.id for path, entry in entries.items()} == content.ids:
             self._trees[content.digest] = tree
 
 
 def read(top: str, files: Mapping[str, str], targets: Mapping[str, bytes], object_format: str) -> Content:
-    """Reads the files of a folder, given with their modes, and takes the targets of its links as they are."""
+    """Read the files of a folder, given with their modes; `targets` are the targets of its symbolic links."""
     ids: dict[str, str] = {}
     rows: list[bytes] = []
     for path, mode in files.items():
@@ -60,7 +60,7 @@ def _row(path: str, mode: str, digest: str) -> bytes:
 
 
 def _file(place: str, object_format: str) -> tuple[str, str]:
-    """What git calls a file's bytes, and the hash that we trust."""
+    """Return git's object id of a file's bytes, and their SHA-256."""
     handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         named = hashlib.new(object_format, b"blob %d\0" % os.fstat(handle).st_size, usedforsecurity=False)

@@ -1,4 +1,4 @@
-"""A dispatch as a row of `pipeline_telemetry`: written when it ends, whatever it ended in."""
+"""A dispatch as a row of `pipeline_telemetry`, written when it ends, whatever the outcome."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,9 @@ NOTES = 1000
 
 
 def status_of(outcome: Outcome) -> DispatchStatus:
-    """How a dispatch ended, in the four words of the pipeline.
+    """Return how a dispatch ended, in the four words of the pipeline.
 
-    Only a validated answer can say DONE or NEEDS_REVISION; one without a completion of its own is DONE by being valid.
+    Only a validated answer can say DONE or NEEDS_REVISION; a valid answer without a completion is DONE.
     """
     if outcome.status is OutcomeStatus.TIMED_OUT:
         return DispatchStatus.TIMEOUT
@@ -28,7 +28,7 @@ def status_of(outcome: Outcome) -> DispatchStatus:
 def telemetry(
     brief: Brief, position: DispatchPosition, outcome: Outcome, *, agent: str, started_at: str, completed_at: str
 ) -> Dispatch:
-    """The row."""
+    """Return the telemetry row of a dispatch."""
     return Dispatch(
         run_id=brief.run_id,
         step=position.step,
@@ -44,7 +44,7 @@ def telemetry(
 
 
 def _notes(outcome: Outcome, agent: str) -> Iterator[str]:
-    """What the published table has no column for."""
+    """Yield what the published table has no column for."""
     usage = outcome.usage
     yield f"agent {agent}"
     if outcome.model is not None:

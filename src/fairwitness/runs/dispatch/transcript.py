@@ -1,4 +1,4 @@
-"""The transcript of a dispatch: everything that happened, one JSON line each, bounded and without secrets."""
+"""The transcript of a dispatch: everything that happened, one JSON line each, bounded and redacted."""
 
 import threading
 from collections import deque
@@ -10,15 +10,15 @@ from fairwitness.kit.json_text import render_line
 from fairwitness.store.artifacts import Store, content_hash
 
 TEXT = 64_000
-"""Characters of one text."""
+"""The most characters of one text."""
 MARGIN = 16_000
-"""Looked at beyond that, so that a secret which begins before the cut is known as one."""
+"""Characters read beyond that, so that a secret which begins before the cut is recognized."""
 HALF = 4 << 20
-"""Bytes that are kept of the beginning, and as many of the end."""
+"""The most bytes kept of the beginning, and of the end."""
 
 
 class Transcript:
-    """Listens to a dispatch; may be told from any thread."""
+    """Collects what happens in a dispatch. It is thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class Transcript:
         self._last_ms = 0
 
     def tell(self, happening: Happening) -> None:
-        """One more thing that happened."""
+        """Add something that happened."""
         line = render_line(clean(happening.plain()))
         size = len(line.encode())
         with self._lock:
@@ -46,7 +46,7 @@ class Transcript:
                 self._dropped += 1
 
     def content(self) -> bytes:
-        """All that was kept."""
+        """Return everything that was kept."""
         with self._lock:
             lines = [*self._head]
             if self._dropped:
@@ -58,14 +58,14 @@ class Transcript:
 
 
 def keep(store: Store, content: bytes) -> str:
-    """Stores bytes under their own hash and returns it; the same bytes again are the same file."""
+    """Store bytes under their hash and return the hash; the same bytes give the same file."""
     digest = content_hash(content)
     store.create(f"outputs/{digest.removeprefix('sha256:')}", content)
     return digest
 
 
 def clean(value: Any, *, limit: int | None = TEXT, redacted: bool = True) -> Any:
-    """A plain value with every text in it cleaned."""
+    """Return a plain value with every text in it cleaned."""
     match value:
         case str():
             return cleaned(value, limit=limit, redacted=redacted)
@@ -81,10 +81,10 @@ def clean(value: Any, *, limit: int | None = TEXT, redacted: bool = True) -> Any
 
 
 def cleaned(text: str, *, limit: int | None = TEXT, redacted: bool = True) -> str:
-    """A text without secrets, half signs and excess."""
+    """Return a text without secrets and lone surrogates, cut to the limit."""
     plain = text.encode("utf-8", "replace").decode()
     more = 0
-    if limit is not None and len(plain) > limit + MARGIN:  # what is not kept need not be looked through
+    if limit is not None and len(plain) > limit + MARGIN:  # do not scan what is not kept
         more, plain = len(plain) - limit - MARGIN, plain[: limit + MARGIN]
     if redacted:
         plain = redact(plain)

@@ -1,7 +1,8 @@
-"""A worktree as it is: everything in it but `.git`, ignored or not, each file by its bytes, as one tree.
+"""A snapshot of a worktree: everything in it except `.git`, ignored or not, by its bytes, as one tree.
 
 Git hashes the files under a git directory of ours, without filters, so neither an attribute nor an ignore rule that an
-agent wrote can hide a change. What no tree can hold (pipes, sockets, names that git refuses) is kept by its marks.
+agent wrote can hide a change. What a tree cannot hold (pipes, sockets, names that git refuses) is identified by its
+file status. A killed dispatch's worktree is restored from its snapshot.
 """
 
 import os
@@ -20,7 +21,7 @@ from fairwitness.runs.dispatch.stored_blobs import StoredContents, read
 from fairwitness.sandbox.dotgit import DotGit, look
 
 ENTRIES = 1_000_000
-"""A worktree with more is not looked through; what cannot be seen is not vouched for."""
+"""The most entries of a worktree that is read; a larger one cannot be vouched for."""
 FILE_LIMIT = 1 << 30
 ODD = 1_000
 _TIMEOUT_S = 600.0
@@ -32,17 +33,17 @@ class WorktreeSnapshot(NamedTuple):
 
     tree: str
     odd: dict[str, str]
-    """What no tree can hold, by its path made visible: what it is, and by what it is known."""
+    """What a tree cannot hold, by its printable path: type and file status."""
     dotgit: DotGit
 
     def plain(self) -> dict[str, Any]:
-        """As it stands in the ledger."""
+        """Return the snapshot as the ledger stores it."""
         marks = {"top": self.dotgit.top, "nested": self.dotgit.nested, "complete": self.dotgit.complete}
         return {"tree": self.tree, "odd": self.odd, "dotgit": marks}
 
     @classmethod
     def of(cls, kept: dict[str, Any]) -> "WorktreeSnapshot":
-        """As it was read from there."""
+        """Return a snapshot that was read from the ledger."""
         marks = kept["dotgit"]
         nested = {path: tuple(mark) for path, mark in marks["nested"].items()}
         return cls(kept["tree"], dict(kept["odd"]), DotGit(tuple(marks["top"]), nested, marks["complete"]))
@@ -56,7 +57,8 @@ class _WalkedEntry(NamedTuple):
 def take_snapshot(
     shadow: Shadow, folder: Path, *, most: int = ENTRIES, stored_contents: StoredContents | None = None
 ) -> WorktreeSnapshot:
-    """Looks at a worktree; `GitFailed` if it cannot be seen whole. What is `known` is read, and not stored again."""
+    """Read a worktree and store it as a tree; raise `GitFailed` if it cannot be read completely. Content that is in
+    `stored_contents` is read, but not stored again."""
     top = str(folder.absolute())
     files: dict[str, str] = {}
     links: list[str] = []
@@ -98,7 +100,7 @@ def _mark(status: os.stat_result) -> str:
 
 
 def _walk(top: str, most: int) -> Iterator[_WalkedEntry]:
-    """Everything beneath a folder that is no folder, and no `.git`; links are named and not followed."""
+    """Yield everything below a folder except folders and `.git`; symbolic links are not followed."""
     front = [""]
     left = most
     while front:
@@ -120,7 +122,7 @@ def _walk(top: str, most: int) -> Iterator[_WalkedEntry]:
 
 
 def _hashed(shadow: Shadow, folder: Path, files: dict[str, str]) -> dict[str, TreeEntry]:
-    """Each file as its bytes are: no filter, no line ends, no encoding of anybody's."""
+    """Store each file by its bytes, without filters or conversion of line ends or encodings."""
     if not files:
         return {}
     given = b"".join(_quoted(f"{folder}/{path}") + b"\n" for path in files)
@@ -131,7 +133,7 @@ def _hashed(shadow: Shadow, folder: Path, files: dict[str, str]) -> dict[str, Tr
 
 
 def _quoted(path: str) -> bytes:
-    """A path as git reads one from a line: quoted as in C if a sign in it could be misread."""
+    """Return a path as git reads it from a line: C-quoted if a character could be misread."""
     raw = bytes_of(path)
     if all(sign in _PLAIN for sign in raw):
         return raw
@@ -150,7 +152,8 @@ _NEXT = "take the worktree away and begin a new attempt"
 
 
 def restore(shadow: Shadow, folder: Path, start: WorktreeSnapshot) -> str:
-    """Makes the folder what it was; answers the tree of what had been left in it. Whatever wrote it must be dead."""
+    """Restore the folder to the snapshot and return the tree of what was left in it. The process that wrote it must
+    be dead."""
     left = take_snapshot(shadow, folder)
     before, after = shadow.entries(start.tree), shadow.entries(left.tree)
     differing = [path for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]

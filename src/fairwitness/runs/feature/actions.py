@@ -49,7 +49,7 @@ from fairwitness.runs.feature.tasks import (
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.verify.subject import VerifyDeps
 
-Carry = Callable[[int], Awaitable[GraphEnd]]
+RunGraph = Callable[[int], Awaitable[GraphEnd]]
 """Carries out the graph of a number, to its end."""
 _HARNESS = (Step.EVIDENCE, Step.COMMIT)
 
@@ -74,13 +74,13 @@ class ActionRunner:
             tip_of,
         )
 
-    async def act(self, taken: TakenDecision, carry: Carry) -> None:
+    async def act(self, taken: TakenDecision, run_graph: RunGraph) -> None:
         """Until nothing more follows from the decision."""
         match taken.decision:
             case Advance(to=Step.IMPLEMENT.value | Step.VERIFY.value, start=start) if start:
-                await self._implement(carry)  # verifiers are asked inside; after a resume, with a new attempt
+                await self._implement(run_graph)  # verifiers are asked inside; after a resume, with a new attempt
             case Revise(to=Step.IMPLEMENT.value, round=round_):
-                await self._fix(round_ - 1, carry)
+                await self._fix(round_ - 1, run_graph)
             case Advance() | Retry(what=RetryOf.CALL):
                 await self._call(taken.calls)
             case Revert(tasks=tasks):
@@ -173,9 +173,9 @@ class ActionRunner:
         await run_blocking(context.write_event, finished)
         killpoint("feature.by_us")
 
-    async def _implement(self, carry: Carry) -> None:
+    async def _implement(self, run_graph: RunGraph) -> None:
         number = await run_blocking(self._begin_tasks)
-        _refuse_held_up(await carry(number))
+        _refuse_held_up(await run_graph(number))
         await run_blocking(self._note_red_merges, number)
 
     def _begin_tasks(self) -> int:
@@ -209,9 +209,9 @@ class ActionRunner:
             )
         )
 
-    async def _fix(self, round_: int, carry: Carry) -> None:
+    async def _fix(self, round_: int, run_graph: RunGraph) -> None:
         number = await run_blocking(self._begin_fix, round_)
-        _refuse_held_up(await carry(number))
+        _refuse_held_up(await run_graph(number))
         await run_blocking(self._note_red_merges, number)
 
     def _begin_fix(self, round_: int) -> int:

@@ -8,7 +8,7 @@ from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.export import exported
 from fairwitness.rules.feature_events import visit_of
-from fairwitness.runs.feature.actions import ActionRunner, Carry
+from fairwitness.runs.feature.actions import ActionRunner, RunGraph
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
@@ -79,10 +79,10 @@ class FeatureRunner:
             raise UsageError(f"the run waits for {', '.join(decision.what)}", next_step="report this")
         return key_of(decision.what[0], visit_of(self.context.state()))
 
-    async def act(self, number: int, carry: Carry) -> None:
+    async def act(self, number: int, run_graph: RunGraph) -> None:
         """Does what the decision of this number says."""
         taken = await run_blocking(take_decision, self.context, number - 1)
-        await self._actions.act(taken, carry)
+        await self._actions.act(taken, run_graph)
 
     async def finish(self) -> None:
         """Leaves nothing behind that only a run at work needs, and the run's own copy of its ledger."""

@@ -1,1 +1,1 @@
-"""The world of a graph of tasks: its book of events, its worktrees and checks, its merges."""
+"""Task graphs: their event log, worktrees, checks and merges."""

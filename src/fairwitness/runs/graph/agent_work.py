@@ -1,4 +1,4 @@
-"""What came of an agent's work on a node, and what such agents are asked with."""
+"""The result of an agent's work on a node, and the dependencies of such agents."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,13 +13,15 @@ STEP = "execute"
 EVERYTHING = ("**",)
 
 DepsFor = Callable[[Role, str, Path, str], DispatchDeps]
-"""What a dispatch of a role is done with: its instance, its folder and the commit that it is compared with."""
+"""Returns the dependencies of a dispatch for a role, its instance, its folder and the commit that it is compared
+with."""
 
 
 def worked(
     done: Dispatched, unfinished: Callable[[Mapping[str, Any]], str | None], summary: str | None = None
 ) -> Worked:
-    """What came of an agent's work; `unfinished` reads in its answer why it says itself that it is not done."""
+    """Return the result of an agent's work. `unfinished` returns why the answer itself says that the work is not
+    done."""
     outcome = done.outcome
     changed = tuple(each.path for each in done.changed)
     problem = outcome.problems[0] if outcome.problems else outcome.status.value

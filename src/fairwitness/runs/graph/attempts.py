@@ -1,7 +1,7 @@
-"""Where an attempt is made: a branch and a folder of its own, the agents' work as one commit, and its proof.
+"""Attempts: each has a branch and a worktree of its own, one commit of the agents' work, and its proof.
 
-Each call finds what a killed one left: where the attempt began stands in the ledger before there is a worktree, the
-commit stands on the branch, and the proof stands in the ledger.
+Each call finds what a killed one left: the start of the attempt is in the ledger before the worktree exists, the commit
+is on the branch, and the proof is in the ledger.
 """
 
 from fairwitness.contracts.common.evidence import Observation
@@ -20,7 +20,7 @@ HELP = "help"
 
 
 class AttemptRunner:
-    """The attempts of one run."""
+    """Makes the attempts of one run."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class AttemptRunner:
         self._work, self._prove, self._clock = work, prove, clock
 
     async def prepare(self, order: AttemptOrder) -> Prepared:
-        """A branch and a worktree of its own, at the target and at what it includes."""
+        """Create a branch and a worktree at the target, with the commits that the order includes."""
         return await run_blocking(self._prepare, order)
 
     def _prepare(self, order: AttemptOrder) -> Prepared:
@@ -59,12 +59,12 @@ class AttemptRunner:
         return Prepared(base=base, start=start.commit, conflicts=start.conflicted)
 
     async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
-        """Lets the agents work in it."""
+        """Let the agents work in the worktree."""
         worktree = self._standing(order)
         return await self._work(order, prepared, worktree.folder)
 
     async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
-        """What the agents changed, as one commit; None if nothing is other than in the target."""
+        """Commit what the agents changed; return None if the tree equals the target's."""
         return await run_blocking(self._commit, order, prepared, worked)
 
     def _commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
@@ -87,17 +87,17 @@ class AttemptRunner:
         return Candidate(node=order.node, commit=tip, tree=tree)
 
     def _is_ours(self, tip: str, start: str, message: str) -> bool:
-        """Whether the branch holds the very commit that a killed try made."""
+        """Return whether the branch holds the commit that a killed try made."""
         repository = self._repo.repository
         if repository.ref(f"{tip}^1") != start or repository.ref(f"{tip}^2") is not None:
             return False
-        # not `git log`, which may run a program of the repository's to look at signatures
+        # not `git log`, which may run a program that the repository configures to verify signatures
         asked = ("rev-list", "--no-commit-header", "--format=%B", "-1", tip)
         said = repository.git.run(*asked).decode(errors="replace")
         return said.strip() == message.strip()
 
     async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
-        """Runs the checks on the commit, held against the target it began at."""
+        """Run the checks on the commit, compared with the target commit that it started from."""
         task = order.node if order.conflict is None else f"{order.node}--{HELP}"
         return await run_blocking_stoppable(
             lambda stop: self._prove(
@@ -111,7 +111,7 @@ class AttemptRunner:
         )
 
     async def leave(self, order: AttemptOrder, *, keep: bool) -> None:
-        """Takes the worktree away, and the branch too unless it is kept; nothing that was committed is lost."""
+        """Remove the worktree, and the branch unless `keep` is set. Nothing that was committed is lost."""
         await run_blocking(self._leave, order, keep)
 
     def _leave(self, order: AttemptOrder, keep: bool) -> None:
@@ -154,4 +154,5 @@ def _key(order: AttemptOrder) -> str:
 
 def _message(order: AttemptOrder, what: str) -> str:
     helped = " (conflict)" if order.conflict is not None else ""
-    return f"fairwitness({order.node}): {what}{helped}\n\nRun-Id: {order.run_id}\nTask: {order.node}\nAttempt: {order.attempt}\n"
+    trailers = f"Run-Id: {order.run_id}\nTask: {order.node}\nAttempt: {order.attempt}\n"
+    return f"fairwitness({order.node}): {what}{helped}\n\n{trailers}"

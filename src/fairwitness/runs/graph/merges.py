@@ -1,8 +1,8 @@
-"""Where attempts are merged: stacked beside the target, checked there, and landed in one move.
+"""Merges of attempts: stacked beside the target, checked there, and landed in one move.
 
-The target is a branch of the run's own. Where it should be is known from the ledger; if it is elsewhere, somebody moved
-it. Forward is fine, and is checked again; if merged work is no longer in it, nothing more is merged, and what stood
-there is kept.
+The target is a branch of the run. The ledger says where it should be; if it is elsewhere, somebody moved it. If it
+moved forward, merging goes on and the checks run again. If merged work is missing from it, nothing more is merged and
+the old tip is kept under a ref.
 """
 
 import threading
@@ -29,17 +29,17 @@ UNRELATED = "(no history in common)"
 
 
 class MergeRunner:
-    """The merges of one run; `last_tip` knows where the target was left."""
+    """Merges the attempts of one run; `last_tip` returns where the last merge left the target."""
 
     def __init__(self, repo: RepoContext, run_id: str, prove: Prove, last_tip: Callable[[], str]) -> None:
         self._repo, self._run_id, self._prove, self._last_tip = repo, run_id, prove, last_tip
 
     async def tip(self, target: str) -> str:
-        """The target's commit; the branch is made where it should be if it is not there."""
+        """Return the target's commit; create the branch where it should be if it does not exist."""
         return await run_blocking(self.settled_tip, target)
 
     def settled_tip(self, target: str) -> str:
-        """The same, for whoever may wait."""
+        """Do what `tip` does, blocking."""
         ref = f"refs/heads/{target}"
         tip = self._repo.repository.ref(ref)
         if tip is not None:
@@ -51,7 +51,7 @@ class MergeRunner:
         return left
 
     async def stack(self, order: MergeOrder) -> Stack:
-        """The batch on top of the target, which does not move."""
+        """Stack the batch on top of the target without moving the target."""
         return await run_blocking(self._stack, order)
 
     def _stack(self, order: MergeOrder) -> Stack:
@@ -85,7 +85,7 @@ class MergeRunner:
         )
 
     async def check(self, order: MergeOrder, stack: Stack, candidate: Candidate) -> Proof:
-        """Runs the checks on the merged tree, held against the target as it is."""
+        """Run the checks on the merged tree, compared with the current target."""
         height = 1 + [each.node for each in stack.candidates].index(candidate.node)
         return await run_blocking_stoppable(lambda stop: self._checked(order, stack, candidate, height, stop))
 
@@ -99,7 +99,8 @@ class MergeRunner:
         )
 
     async def land(self, order: MergeOrder, stack: Stack, candidate: Candidate | None) -> Landing:
-        """Moves the target to a candidate that was proven, if it is still where it was; None only looks."""
+        """Move the target to a proven candidate if the target has not moved meanwhile. With None, only report where
+        it is."""
         return await run_blocking(self._land, order, stack, candidate)
 
     def _land(self, order: MergeOrder, stack: Stack, candidate: Candidate | None) -> Landing:
@@ -116,7 +117,7 @@ class MergeRunner:
                 return Landing(landed=False, tip=tip, moved=TargetMove(expected=expected, found=found))
 
     async def tidy(self, order: MergeOrder, landed: Sequence[str]) -> None:
-        """Lets the stack go, and the branches of what landed: the target holds them now."""
+        """Remove the stack, and the branches of what landed: the target contains their commits now."""
         await run_blocking(self._tidy, order, frozenset(landed))
 
     def _tidy(self, order: MergeOrder, landed: frozenset[str]) -> None:

@@ -1,4 +1,4 @@
-"""What the steps of a graph meet: a repository with its worktrees and candidates, and threads that are seen to end."""
+"""The repository of a run, and the functions that work on it."""
 
 import threading
 from dataclasses import dataclass
@@ -14,23 +14,23 @@ from fairwitness.git.worktrees import Worktrees
 
 @dataclass(frozen=True, slots=True)
 class RepoContext:
-    """The repository of a run."""
+    """The repository of a run with its worktrees and merge candidates."""
 
     repository: Repository
     worktrees: Worktrees
     candidates: Candidates
     locks: Path
-    """Where processes that merge into the same branch wait for each other."""
+    """The folder of the locks that serialize processes which merge into the same branch."""
     identity: Identity
 
 
 class Prove(Protocol):
-    """Runs the checks on a change; blocking, and ended by `stop`."""
+    """Runs the checks on a change. It blocks, and `stop` ends it early."""
 
     def __call__(
         self, task: str, round_: int, *, base: str, head: str, declared: tuple[str, ...] | None, stop: threading.Event
     ) -> Proof:
-        """From the commit `base` to the commit `head`; `task` and `round_` name it in the ledger, once and for all."""
+        """Check the change from commit `base` to commit `head`; `task` and `round_` identify it in the ledger."""
         ...
 
 
@@ -38,5 +38,5 @@ class AgentWork(Protocol):
     """Lets the agents of a workflow work on a node in a folder."""
 
     async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
-        """What had been done before is adopted."""
+        """Let the agents work, or adopt the result if they worked before."""
         ...

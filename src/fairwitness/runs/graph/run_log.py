@@ -1,6 +1,6 @@
-"""The book of a graph's run: the graph as it was planned, what was added to it, and everything that happened.
+"""The log of a graph's run: the graph as planned, its overlays, and its events.
 
-Graph and overlays stand in the ledger as observations, beside the events that tell of them and in the same record.
+The graph and its overlays are observations in the ledger, written in the same record as the events about them.
 """
 
 import asyncio
@@ -28,22 +28,23 @@ GRAPH, OVERLAY = "graph", "overlay"
 
 
 class StoredGraph(NamedTuple):
-    """What stands in the ledger of a run from its beginning."""
+    """A graph as it was stored when the run began."""
 
     dag: Dag
     options: GraphOptions
     base_commit: str
-    """What the target begins at."""
+    """The commit at which the target begins."""
     documents: Mapping[str, str]
-    """By node, what its agent is told."""
+    """The text that each node's agent gets."""
     settings: Mapping[str, Any]
-    """What was in force when it began: checks, agents, and the digest of what was read. It stays in force."""
+    """The settings in force when the run began (checks, agents, digest of the configuration). They do not change
+    afterwards."""
 
 
 def plain_graph(
     dag: Dag, options: GraphOptions, base_commit: str, documents: Mapping[str, str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A graph as it stands in the ledger from the moment it may be carried out."""
+    """Return a graph as the ledger stores it."""
     return {
         "dag": dag.plain(),
         "options": options.plain(),
@@ -54,7 +55,7 @@ def plain_graph(
 
 
 class RunLog:
-    """The book of one graph."""
+    """The log of one graph."""
 
     def __init__(
         self,
@@ -65,13 +66,13 @@ class RunLog:
         phase: str | None = None,
         clock: Clock = system_clock,
     ) -> None:
-        """`phase` says which graph of its run this is, if it has several."""
+        """`phase` identifies the graph in a run that has several."""
         self.ledger, self.run_id, self.phase, self.clock = ledger, run_id, phase, clock
         self._workflow = workflow
         self._key = GRAPH if phase is None else f"{GRAPH}:{phase}"
         self._begun: StoredGraph | None = None
         self._grown: tuple[int, Dag] | None = None
-        """The graph with so many overlays."""
+        """The number of overlays applied, and the resulting graph."""
 
     def begin(
         self,
@@ -86,7 +87,7 @@ class RunLog:
         model: str,
         actor: str,
     ) -> None:
-        """Writes the first record of a run with an approved plan; the ledger gives a run id once and not again."""
+        """Write the first record of a run with an approved plan. The ledger refuses a run id that exists."""
         problems = dag_problems(dag)
         if problems or dag.runId != self.run_id:
             first = problems[0] if problems else Problem(where=("runId",), expected=self.run_id, found=dag.runId)
@@ -116,7 +117,7 @@ class RunLog:
         killpoint("graph.begun")
 
     def begun(self) -> StoredGraph:
-        """What the run began with; the ledger never changes it."""
+        """Return the graph as it was stored when the run began; it never changes."""
         if self._begun is not None:
             return self._begun
         row = self.ledger.observation(self.run_id, self._key)
@@ -137,7 +138,7 @@ class RunLog:
         return self._begun
 
     def document(self, node: str) -> str:
-        """What the agent of a node is told; of a node that an overlay added, its metadata says it."""
+        """Return the text that a node's agent gets; for a node that an overlay added, it is in the node's metadata."""
         documents = self.begun().documents
         if node in documents:
             return documents[node]
@@ -150,16 +151,16 @@ class RunLog:
         )
 
     def last_error(self, node: str) -> str | None:
-        """Why the attempt before failed."""
+        """Return why the previous attempt failed."""
         return self.run().nodes[node].lastError
 
     def last_tip(self) -> str:
-        """Where the last batch left the target; at first, what the run began at."""
+        """Return where the last merge left the target, or the base commit if nothing was merged."""
         last = self.ledger.last_event(self.run_id, "merge.finished")
         return self.begun().base_commit if last is None else str(last.data["tip"])
 
     def effective(self) -> tuple[Dag, Dag]:
-        """The graph as it was planned, and with everything that was added to it."""
+        """Return the graph as planned, and the graph with all overlays."""
         base = self.begun().dag
         rows = self.ledger.observations(self.run_id, OVERLAY)
         if self._grown is None or self._grown[0] != len(rows):
@@ -173,7 +174,7 @@ class RunLog:
         return base, self._grown[1]
 
     def run(self) -> GraphRun:
-        """Where the graph stands now."""
+        """Return the current state of the graph."""
         begun = self.begun()
         run = GraphRun(
             self.run_id,
@@ -193,9 +194,10 @@ class RunLog:
         return run
 
     def grow(self, overlay: DagOverlay) -> tuple[Problem, ...]:
-        """Applies an overlay whole, or refuses it whole and says why; either is an event. Asked again, it does nothing.
+        """Apply an overlay completely, or refuse it completely and return the problems. Either is an event; a repeated
+        call does nothing.
 
-        What it is judged by cannot change before it is written: if an attempt is started meanwhile, it looks again.
+        If an attempt starts between the check and the write, the overlay is checked again.
         """
         while True:
             if any(row.subject == overlay.crId for row in self.ledger.observations(self.run_id, OVERLAY)):
@@ -233,13 +235,13 @@ class RunLog:
         return self.ledger.record(self.run_id, write)
 
     async def options(self) -> GraphOptions:
-        """How the graph is to be carried out."""
+        """Return the options with which the graph is executed."""
         return (await asyncio.to_thread(self.begun)).options
 
     async def plan(self) -> Plan:
-        """The graph as it stands now; a node may say in its metadata what it writes and how long it may take.
+        """Return the current graph. A node's metadata may say what it writes and how long it may take.
 
-        A refinery that says nothing writes what its inputs wrote.
+        A refinery without such metadata writes what its inputs write.
         """
         base, dag = await asyncio.to_thread(self.effective)
         about = {node.id: node.metadata or {} for node in dag.nodes}
@@ -255,15 +257,15 @@ class RunLog:
         return Plan(base, dag, estimates or None, writes or None, self._workflow)
 
     async def events(self, after: int) -> Sequence[Envelope]:
-        """Everything that happened in the run since."""
+        """Return the run's events after this sequence number."""
         return await asyncio.to_thread(lambda: tuple(self.ledger.events(self.run_id, after=after)))
 
     async def record(self, make: Callable[[str], Iterable[EventData]], *, after: int) -> bool:
-        """Writes events in one record, unless something that an executor goes by happened since."""
+        """Write events in one record, unless an event that matters to an executor was recorded after `after`."""
         return await asyncio.to_thread(self.write, make, after=after)
 
     def write(self, make: Callable[[str], Iterable[EventData]], *, after: int | None = None) -> bool:
-        """The same, for whoever may wait; without `after` it is written whatever happened."""
+        """Do what `record` does, blocking; without `after` the events are always written."""
         now = spell(self.clock())
         events = tuple(make(now))
 
@@ -276,11 +278,11 @@ class RunLog:
         return self.ledger.record(self.run_id, write)
 
     async def moment_ago(self, seconds: float) -> str:
-        """The moment that was so many seconds ago."""
+        """Return the timestamp of so many seconds ago."""
         return spell(self.clock() - timedelta(seconds=seconds))
 
     def put_events(self, record: Record, events: Iterable[EventData], now: str) -> None:
-        """Events of this graph, inside a record."""
+        """Add events of this graph to a record."""
         for event in events:
             data = event.plain()
             record.event(
@@ -294,7 +296,7 @@ class RunLog:
             )
 
     def seen(self, key: str, kind: str, subject: str, detail: Mapping[str, object], now: str) -> Observation:
-        """Something to be recorded beside events."""
+        """Return an observation to be recorded together with events."""
         return Observation(
             run_id=self.run_id,
             task_id=None,

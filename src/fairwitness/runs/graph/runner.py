@@ -1,4 +1,4 @@
-"""Everything a graph's executor and its children ask for, for one run."""
+"""The ports that a graph's executor and its children use, for one run."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from fairwitness.runs.shared.blocking import run_blocking
 
 
 class GraphRunner(RunLog):
-    """The book of a graph, with its bench and its press."""
+    """The log of a graph with the runners of its attempts and merges. Workflows override single operations."""
 
     def __init__(
         self,
@@ -84,15 +84,15 @@ class GraphRunner(RunLog):
 
 
 class ExclusiveTargetGraph(GraphRunner):
-    """A desk that knows the commits of its run by their trailer."""
+    """A graph whose target only its run may move; the run's commits carry its id in a trailer."""
 
     async def stack(self, order: MergeOrder) -> Stack:
-        """The batch on top of the target; if somebody else put something there, nothing is merged upon it."""
+        """Stack the batch on top of the target; halt if somebody else moved the target."""
         stack = await super().stack(order)
         if stack.halt is not None or stack.moved is None or stack.moved.found is None:
             return stack
         if await run_blocking(self._is_ours, stack.moved.expected, stack.moved.found):
-            return stack  # a merge of this run whose end nobody could write down
+            return stack  # a merge of this run whose end was not recorded
         told = f"somebody moved {order.target} from {stack.moved.expected[:12]} to {stack.moved.found[:12]}"
         return stack.model_copy(update={"halt": told, "candidates": (), "clashes": ()})
 

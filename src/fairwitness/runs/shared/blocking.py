@@ -1,4 +1,4 @@
-"""TODO."""
+"""Blocking calls from async code, with cancellation that waits for the thread to end."""
 
 import asyncio
 import threading
@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 async def run_blocking(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Calls a function that waits, off the loop. Whoever is cancelled meanwhile still sees it end: a step that is over
-    leaves nothing running behind."""
+    """Call a blocking function in a thread. If the caller is cancelled, wait for the function to end first: a step
+    that is over must leave nothing running."""
     thread = asyncio.create_task(asyncio.to_thread(function, *args, **kwargs))
     cancelled: asyncio.CancelledError | None = None
     while not thread.done():
@@ -30,7 +30,8 @@ async def run_blocking(function: Callable[P, T], *args: P.args, **kwargs: P.kwar
 
 
 async def run_blocking_stoppable(function: Callable[[threading.Event], T]) -> T:
-    """The same for a function that can be told to stop; whoever is cancelled tells it."""
+    """Call a blocking function in a thread as `run_blocking` does; a cancelled caller sets the function's stop
+    event."""
     stop = threading.Event()
     ending = asyncio.create_task(run_blocking(function, stop))
     try:

@@ -6,7 +6,7 @@ from fairwitness.contracts.feature.facts import CallFacts
 
 
 def call_facts(instance: str, attempts: int, status: DispatchStatus | None, cause: ErrorCause | None) -> CallFacts:
-    """How a call stands; an agent that says itself that it failed is the cause."""
+    """Return the facts of a call. If the agent itself reports a failure, the agent is the cause."""
     if status is DispatchStatus.TIMEOUT:
         cause = ErrorCause.TIMEOUT
     elif status is DispatchStatus.ERROR:

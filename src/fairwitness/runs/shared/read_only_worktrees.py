@@ -1,6 +1,6 @@
-"""Worktrees for agents that only read: a few, used again and again, since most dispatches leave them as they were.
+"""Worktrees for agents that only read. A few are reused, since most dispatches leave them unchanged.
 
-One that was changed is given back and made anew; so is one that a killed process may have left in any state.
+A worktree that was changed is released and made again; so is one that a killed process may have left in any state.
 """
 
 import asyncio
@@ -15,21 +15,21 @@ from fairwitness.runs.shared.blocking import run_blocking
 
 
 class ReadOnlyWorktree:
-    """One of them, while somebody has it."""
+    """A worktree while one agent uses it."""
 
     def __init__(self, number: int) -> None:
         self.name = f"reader-{number}"
         self.commit: str | None = None
-        """The commit whose files stand in it, to the letter; None if nobody knows."""
+        """The commit whose files the worktree holds exactly; None if that is unknown."""
         self.folder = Path()
 
     def mark_changed(self) -> None:
-        """What stands in it is not what was put there."""
+        """Note that the files are no longer those of the commit."""
         self.commit = None
 
 
 class ReadOnlyWorktrees:
-    """The lanes of one run."""
+    """The read-only worktrees of one run."""
 
     def __init__(self, worktrees: Worktrees, run_id: str, identity: Identity) -> None:
         self._worktrees, self._run_id, self._identity = worktrees, run_id, identity
@@ -39,34 +39,34 @@ class ReadOnlyWorktrees:
 
     @asynccontextmanager
     async def at(self, commit: str) -> AsyncIterator[ReadOnlyWorktree]:
-        """A worktree with the files of a commit, that nobody else has."""
-        lane = self._take(commit)
+        """Yield a worktree with the files of a commit, for exclusive use."""
+        reader = self._take(commit)
         try:
-            if lane.commit != commit:
-                async with self._guard:  # one at a time: git's own locks are not made for a crowd
-                    await run_blocking(self._bring, lane, commit)
-            yield lane
+            if reader.commit != commit:
+                async with self._guard:  # one at a time: git's locks fail under contention instead of waiting
+                    await run_blocking(self._bring, reader, commit)
+            yield reader
         except BaseException:
-            lane.mark_changed()
+            reader.mark_changed()
             raise
         finally:
-            self._free.append(lane)
+            self._free.append(reader)
 
     def _take(self, commit: str) -> ReadOnlyWorktree:
-        for lane in self._free:
-            if lane.commit == commit:
-                self._free.remove(lane)
-                return lane
+        for reader in self._free:
+            if reader.commit == commit:
+                self._free.remove(reader)
+                return reader
         if self._free:
             return self._free.pop()
         self._made += 1
         return ReadOnlyWorktree(self._made)
 
-    def _bring(self, lane: ReadOnlyWorktree, commit: str) -> None:
-        worktree = self._worktrees.named(self._run_id, lane.name, 1)
+    def _bring(self, reader: ReadOnlyWorktree, commit: str) -> None:
+        worktree = self._worktrees.named(self._run_id, reader.name, 1)
         if self._worktrees.tip(worktree) is not None:
             self._worktrees.release(worktree, commit, self._identity)
             killpoint("feature.lane.left")
-        made = self._worktrees.create(self._run_id, lane.name, 1, commit)
-        lane.folder, lane.commit = made.folder, commit
+        made = self._worktrees.create(self._run_id, reader.name, 1, commit)
+        reader.folder, reader.commit = made.folder, commit
         killpoint("feature.lane.made")

@@ -1,7 +1,7 @@
 """State files written from folds over events, and from nothing else.
 
-A projection remembers how far it has folded and goes on from there, so that refreshing it costs what is new. It is
-called at step boundaries, not for each event; a crash in between leaves an older file, which the next call replaces.
+A projection remembers how far it has folded, so refreshing costs only the new events. It is called at step boundaries,
+not for each event; after a crash the file may be older until the next call.
 """
 
 from typing import TypeVar
@@ -35,7 +35,7 @@ class ForgeProjection:
         self._state: ForgeState | None = None
 
     def refresh(self, dag: Dag | None) -> ForgeState:
-        """Folds what is new and writes both files; `dag` is the base graph, once there is one."""
+        """Fold the new events and write both files; `dag` is the base graph, once there is one."""
         after = self._state.run.lastEventSeq if self._state else 0
         events = self._ledger.events(self._layout.run_id, after=after)
         folded = fold_forge(events, dag, max_attempts=self._max_attempts, onto=self._state)
@@ -46,7 +46,7 @@ class ForgeProjection:
 
 
 class AutopilotProjection:
-    """`state.json` of one run; its last version is kept beside it as a backup."""
+    """`state.json` of one run; the previous version is kept beside it as a backup."""
 
     def __init__(self, ledger: Ledger, store: Store, run_id: str, setup: RunSetup) -> None:
         self._ledger = ledger
@@ -56,7 +56,7 @@ class AutopilotProjection:
         self._state: AutopilotState | None = None
 
     def refresh(self) -> AutopilotState:
-        """Folds what is new and writes the file."""
+        """Fold the new events and write the file."""
         events = self._ledger.events(self._run_id, after=self._state.seq if self._state else 0)
         self._state = _folded(fold_autopilot(events, self._setup, onto=self._state), self._run_id)
         _write(self._store, autopilot.STATE, self._state.state, backup=True)
