@@ -8,7 +8,7 @@ QUICK := tests/rules tests/contracts tests/kit tests/cli/test_texts.py
 SLICE ?= $(shell sh scripts/slice-number)
 SLICE_SECONDS ?= 420
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test check fmt format lint types imports dead docs docs-write schemas full slice \
+.PHONY: help setup demo quick test check fmt format lint types imports dead docs docs-write schemas full slice costs \
   sweep test-kills test-faults test-agents test-real mutate bench lock clean
 
 help: ## show this list
@@ -38,6 +38,10 @@ full: setup ## test at full width; branch coverage of contracts and rules must b
 slice: setup ## run a tenth of the sweeps, chosen by the commit (8 min); SLICE=3 repeats one
 	@FAIRWITNESS_SLICE=$(SLICE) FAIRWITNESS_SLICE_SECONDS=$(SLICE_SECONDS) $(PYTEST) -p no:randomly --maxschedchunk=1 \
 	  --timeout=900 -q || { echo "slice $(SLICE) failed; repeat it with: make slice SLICE=$(SLICE)" >&2; exit 1; }
+
+costs: setup ## measure what tests cost, one case of each function, and write tests/costs.json (30 min)
+	FAIRWITNESS_COSTS=1 $(BIN)/pytest -n 2 -q -p no:randomly --timeout=1800
+	$(BIN)/python scripts/costs.py
 
 sweep: setup ## run every case of every family except the kill and fault sweeps (an hour)
 	FAIRWITNESS_WIDTH=sweep $(PYTEST) --timeout=1800 --ignore=tests/feature --ignore=tests/forge --ignore=tests/autopilot

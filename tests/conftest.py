@@ -13,7 +13,7 @@ from fairwitness.db.postgres import PostgresDatabase
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.ledger.ledger import Ledger
 from support import postgres
-from support.collecting import pytest_collection_modifyitems, pytest_runtest_setup
+from support.collecting import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_runtest_setup
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 settings.register_profile("fairwitness")
 settings.load_profile("fairwitness")
 
-__all__ = ["pytest_collection_modifyitems", "pytest_runtest_setup"]
+__all__ = ["pytest_collection_modifyitems", "pytest_runtest_protocol", "pytest_runtest_setup"]
 
 OpenDatabase = Callable[[], Database]
 """Opens the test's database; each call a connection of its own."""

@@ -12,12 +12,16 @@ from support.fixtures import ROOT
 CASES = """
 import pytest
 
-@pytest.mark.family(sample=2, full=5)
 @pytest.mark.parametrize("number", range(40))
 def test_many(number): ...
 
 @pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.width("sweep"))])
 def test_few(number): ...
+
+def test_dear(): ...
+
+@pytest.mark.width("sample")
+def test_dear_and_wanted(): ...
 
 @pytest.mark.width("full")
 def test_wide(): ...
@@ -29,8 +33,12 @@ def test_plain(): ...
 """
 
 
-CHOOSE = """
-import json, sys
+COSTS = {"test_many": 0.7, "test_dear": 4.0, "test_dear_and_wanted": 40.0}
+CHOOSE = f"""
+COSTS = {COSTS}
+"""
+CHOOSE += """
+import json
 import pytest
 from support import ladder
 
@@ -41,6 +49,7 @@ class Keep:
 keep = Keep()
 options = ["--collect-only", "-q", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider", "-c", "pytest.ini"]
 assert pytest.main(options, plugins=[keep]) == 0
+ladder.COSTS.update({f"test_cases.py::{name}": cost for name, cost in COSTS.items()})
 widths = {width.value: ladder.choose(keep.items, width=width, number=None) for width in ladder.Width}
 slices = {str(number): ladder.choose(keep.items, number=number) for number in range(ladder.SLICES)}
 names = {key: [item.name for item in taken] for key, (taken, _left) in (widths | slices).items()}
@@ -62,13 +71,20 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 
 def test_a_sample_takes_a_few_of_each_family_and_nothing_long(chosen: dict[str, list[str]]) -> None:
-    assert set(chosen["sample"]) == {"test_many[0]", "test_many[9]", "test_few[1]", "test_plain"}
+    assert set(chosen["sample"]) == {
+        "test_many[0]",
+        "test_many[9]",
+        "test_few[1]",
+        "test_plain",
+        "test_dear_and_wanted",
+    }
 
 
 def test_the_full_width_takes_more_of_each_family(chosen: dict[str, list[str]]) -> None:
     taken = chosen["full"]
-    assert sum(name.startswith("test_many") for name in taken) == 5
-    assert {name for name in taken if not name.startswith("test_many")} == {"test_few[1]", "test_wide", "test_plain"}
+    assert sum(name.startswith("test_many") for name in taken) == 8
+    others = {"test_few[1]", "test_wide", "test_plain", "test_dear", "test_dear_and_wanted"}
+    assert {name for name in taken if not name.startswith("test_many")} == others
 
 
 def test_ten_slices_are_what_the_full_width_leaves_out(chosen: dict[str, list[str]]) -> None:

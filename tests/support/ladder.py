@@ -3,22 +3,26 @@
 `make test` takes a sample, CI the full width, `make sweep` everything. A slice is what the full width leaves out,
 divided by ten: CI runs one slice per landing, chosen by the commit, and each slice holds cases of every family.
 
-Two marks say what is left out below the sweep:
-
-- `@pytest.mark.width("full")` or `("sweep")`: the narrowest run that takes this test.
-- `@pytest.mark.family(sample=1, full=20)`: how many cases of a parametrized test a run takes, spread evenly.
+What a run leaves out follows from what tests cost. `tests/costs.json`, written by `make costs`, holds the CPU seconds
+of a case of each test function that is not cheap. A sample spends at most `SECONDS[SAMPLE]` on a function, the full
+width `SECONDS[FULL]`: cases beyond that are left out, and a function of which not one case fits is left to the next
+width. A mark `@pytest.mark.width("sample")`, `("full")` or `("sweep")` on a test or a case decides instead.
 """
 
+import json
 import os
+import resource
 import time
 import zlib
 from collections.abc import Collection, Iterable
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 SLICES = 10
+COSTS_FILE = Path(__file__).parents[1] / "costs.json"
 
 
 class Width(StrEnum):
@@ -43,15 +47,29 @@ def _asked_slice() -> Slice | None:
 
 SLICE = _asked_slice()
 WIDTH = Width.SWEEP if SLICE else Width(os.environ.get("FAIRWITNESS_WIDTH", "sample"))
+IS_MEASURING = "FAIRWITNESS_COSTS" in os.environ
+"""Set by `make costs`: one case of every test function, without a limit."""
 SWEEP = WIDTH is Width.SWEEP
 """True where a test that loops over cases itself should loop over all of them."""
+SECONDS = {Width.SAMPLE: 1.5, Width.FULL: 6.0}
+"""CPU seconds that a run spends on one test function at the most."""
+COSTS: dict[str, float] = json.loads(COSTS_FILE.read_text())
 _ORDER = list(Width)
 _STARTED = time.monotonic()
 
 
-def sized(sample: int, full: int, sweep: int) -> int:
-    """Return the number that belongs to the present width."""
-    return {Width.SAMPLE: sample, Width.FULL: full, Width.SWEEP: sweep}[WIDTH]
+def cpu_seconds() -> float:
+    """Return what this process and those it waited for have used."""
+    used = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def write_cost(item: pytest.Item, seconds: float) -> None:
+    """Append what a case cost to the measurements of this process."""
+    folder = COSTS_FILE.parents[1] / ".costs"
+    folder.mkdir(exist_ok=True)
+    with (folder / f"{os.getpid()}.jsonl").open("a") as log:
+        log.write(json.dumps([item.nodeid.partition("[")[0], round(seconds, 3)]) + "\n")
 
 
 def widened(every: Iterable[Any], few: Collection[Any]) -> list[Any]:
@@ -68,7 +86,10 @@ def choose(
     items: list[pytest.Item], *, width: Width = WIDTH, number: int | None = SLICE.number if SLICE else None
 ) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Return the tests that a run takes, in order, and those it leaves out; a number asks for that slice."""
-    if number is not None:
+    if IS_MEASURING:
+        taken = [family[0] for family in _families(items) if _narrowest(family[0]) is not Width.SWEEP]
+        kept = set(map(id, taken))
+    elif number is not None:
         taken = _slice(items, number)
         kept = set(map(id, taken))
     else:
@@ -91,16 +112,18 @@ def _families(items: Iterable[pytest.Item]) -> list[list[pytest.Item]]:
 
 
 def _taken(family: list[pytest.Item], width: Width) -> list[pytest.Item]:
-    cases = [item for item in family if _ORDER.index(width) >= _ORDER.index(_narrowest(item))]
-    counts = family[0].get_closest_marker("family")
-    if counts is None or width is Width.SWEEP:
-        return cases
-    return spread(cases, int(counts.kwargs[width.value]))
+    marked = [(item, _narrowest(item)) for item in family]
+    always = [item for item, narrowest in marked if narrowest and _ORDER.index(width) >= _ORDER.index(narrowest)]
+    free = [item for item, narrowest in marked if narrowest is None]
+    if width is Width.SWEEP:
+        return always + free
+    cost = COSTS.get(family[0].nodeid.partition("[")[0], 0.0)
+    return always + (spread(free, int(SECONDS[width] / cost)) if cost else free)
 
 
-def _narrowest(item: pytest.Item) -> Width:
+def _narrowest(item: pytest.Item) -> Width | None:
     mark = item.get_closest_marker("width")
-    return Width.SAMPLE if mark is None else Width(mark.args[0])
+    return None if mark is None else Width(mark.args[0])
 
 
 def spread(cases: list[pytest.Item], count: int) -> list[pytest.Item]:
