@@ -1,8 +1,8 @@
-"""Secrets taken out of whatever is stored: transcripts, recordings, denials.
+"""Removes secrets from what is stored: transcripts, recordings, denials.
 
-What is known by its form goes everywhere, and so does what the caller knows. Values behind a name like `password` go
-if they look like values; a type, a call or a placeholder stays, since a recording must still make sense. Redacting
-twice changes nothing more.
+Secrets of a known form and those that the caller knows are removed everywhere. Values behind a name like `password` are
+removed if they look like values; a type, a call or a placeholder stays, so that a recording still makes sense.
+Redacting twice changes nothing more.
 """
 
 import base64
@@ -17,9 +17,9 @@ from fairwitness.errors import UsageError
 from fairwitness.kit.secret_forms import SECRET_FORMS
 
 SHORTEST_KNOWN = 6
-"""A shorter secret stands by chance in any text, and taking it out would leave nothing readable."""
+"""A shorter secret occurs by chance in any text, and removing it would leave nothing readable."""
 _EDGE = r"(?:\b|(?<=\\[nrt]))"
-"""Where a word begins or ends; in JSON within a text, a line end is two characters."""
+"""A word boundary; in JSON within a text, a line end is two characters."""
 _SIGNS: Mapping[str, tuple[str, ...]] = {
     "putty key": ("PuTTY-User-Key-File-",),
     "netrc line": ("machine",),
@@ -38,7 +38,7 @@ _SIGNS: Mapping[str, tuple[str, ...]] = {
     "JSON web token": ("eyJ",),
     "password in an address": ("://",),
 }
-"""What stands in every secret of a kind: most texts hold none of it, and are not looked through."""
+"""A substring of every secret of a kind: texts without it are not searched."""
 _FORMS = tuple(
     (kind, _SIGNS[kind], re.compile(form.pattern.replace(r"\b", _EDGE)))
     for kind, form in SECRET_FORMS
@@ -79,7 +79,7 @@ def _mark(kind: str) -> str:
 
 
 class Redactor:
-    """Takes secrets out; `known` are values that the caller holds, whatever they look like."""
+    """Removes secrets; `known` are secret values of any form."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         spellings = {spelling for secret in known for spelling in _spellings(secret)}
@@ -87,7 +87,7 @@ class Redactor:
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def redact(self, text: str) -> str:
-        """The text without secrets."""
+        """Return the text without secrets."""
         if self._known is not None:
             text = self._known.sub(_mark("known"), text)
         if "PRIVATE KEY" in text or "PuTTY-User-Key-File-" in text:
@@ -104,7 +104,7 @@ class Redactor:
         return _NAMED.sub(_without_named, text)
 
     def redact_all(self, value: Any) -> Any:
-        """Plain values, such as the arguments of a call, with every text in them redacted."""
+        """Return plain values, such as the arguments of a call, with every text redacted."""
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, list | tuple):
@@ -120,7 +120,7 @@ class Redactor:
 
 
 def _folded(text: str) -> str:
-    """As a pattern reads it that does not look at case; a dotless i and a long s are letters to it like any."""
+    """Return the text as a case-insensitive pattern reads it, which also matches a dotless i and a long s."""
     return text.casefold().replace("\u0131", "i")
 
 
@@ -128,12 +128,12 @@ _PLAIN = Redactor()
 
 
 def redact(text: str) -> str:
-    """The text without any secret that is known by its form or its name."""
+    """Return the text without secrets of a known form or name."""
     return _PLAIN.redact(text)
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """A secret as it may stand in a text: plain, in JSON, in an address, in base 64; a long one also line by line."""
+    """Yield the forms of a secret in a text: plain, in JSON, in a URL, in base64; of a long one also its lines."""
     if len(secret) < SHORTEST_KNOWN:
         raise UsageError(
             f"a secret of {len(secret)} characters cannot be told from other text",
@@ -167,7 +167,7 @@ def _without_header(found: re.Match[str]) -> str:
 def _without_bearer(found: re.Match[str]) -> str:
     secret = found["secret"]
     if len(secret) < 20 and not any(sign.isdigit() for sign in secret):
-        return found.group()  # a word about bearer tokens
+        return found.group()  # prose about bearer tokens
     return f"{found['head']}{_mark('bearer token')}"
 
 
@@ -184,7 +184,7 @@ def _is_value(value: str) -> bool:
 
 
 def _is_bare_value(found: re.Match[str], value: str) -> bool:
-    """Whether a word without quotes is a value and not a name: it stands in an environment, or mixes its signs."""
+    """Return whether an unquoted word is a value and not a name: in an environment, or with letters and digits."""
     if _ATTRIBUTE.fullmatch(value):
         return False
     in_environment = found["name"].isupper() and found["sign"] == "="

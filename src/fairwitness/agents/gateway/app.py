@@ -1,4 +1,4 @@
-"""The gateway as an application: it knows every path of the four dialects, and nobody gets past it without a token.
+"""The gateway as an ASGI application: it serves the paths of the four dialects and requires a token.
 
 Needs starlette, so it is imported only where a gateway is started.
 """
@@ -36,20 +36,20 @@ from fairwitness.contracts.agents.model import Dialect
 T = TypeVar("T")
 
 GONE = 499
-"""Never sent: there is nobody left to read it."""
-_OUR_BUSINESS = frozenset(
+"""Never sent: the agent has closed the connection."""
+_DROPPED_HEADERS = frozenset(
     {"connection", "content-length", "keep-alive", "proxy-connection", "set-cookie", "transfer-encoding", "upgrade"}
 )
 
 
 async def gone(receive: Receive) -> None:
-    """Comes back when the agent has gone away; the whole request must have been read before."""
+    """Wait until the agent disconnects; the whole request must have been read before."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def unless_gone(receive: Receive, work: Awaitable[T]) -> T | None:
-    """What came of the work; None if the agent went away first, and then the work was cancelled."""
+    """Return the result of the work; None if the agent disconnected first, which cancels the work."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(gone(receive))
     first: set[asyncio.Future[Any]] = {working, leaving}
@@ -63,16 +63,16 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T | None:
 
 
 class StreamResponse(Response):
-    """Pieces as they come. Whoever gives them is told when the agent goes away."""
+    """A streamed response; its source is closed when the agent disconnects."""
 
     def __init__(self, pieces: AsyncIterator[bytes], status: int, headers: Mapping[str, str]) -> None:
         super().__init__(status_code=status)
         self._pieces = pieces
-        kept = {name.lower(): value for name, value in headers.items() if name.lower() not in _OUR_BUSINESS}
+        kept = {name.lower(): value for name, value in headers.items() if name.lower() not in _DROPPED_HEADERS}
         self.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends; an end that is not the end of the answer breaks the connection, so that nobody takes it for one."""
+        """Send the response; a stream that breaks off breaks the connection, so that it is not taken for complete."""
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             with suppress(ConnectionError):
@@ -102,15 +102,15 @@ async def in_half(body: bytes) -> AsyncIterator[bytes]:
 
 
 LONGEST = 32 * 1024 * 1024
-"""No provider takes a longer request."""
-# some agents put the version into their base address, some leave it out
+"""Bytes of a request; no provider takes a longer one."""
+# some agents have the version in their base URL, some leave it out
 _VERSIONS = ("/v1", "")
 _GEMINI_VERSIONS = ("/v1beta", "/v1", "")
 _logger = logging.getLogger(__name__)
 
 
 class _BadRequest(Exception):
-    """A request that is not put to the mode."""
+    """A request that the gateway refuses itself."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -119,7 +119,7 @@ class _BadRequest(Exception):
 
 
 def gateway(mode: Mode, grants: Grants, *, models: Sequence[str] = (), longest: int = LONGEST) -> "Gateway":
-    """The application for a mode; `models` are the ones it lists when asked."""
+    """Return the application for a mode; `models` are the ones that it lists."""
     return Gateway(mode, grants, models, longest)
 
 
@@ -151,7 +151,7 @@ class Gateway:
         self._app.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, if it may come in at all."""
+        """Handle a request: refuse it without a local host name and a valid token."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": "this gateway speaks plain HTTP"})
             return
@@ -200,11 +200,11 @@ class Gateway:
         )
 
     async def _counted(self, request: Request) -> Response:
-        """An estimate, in every mode: nothing that is free is worth a way to the network."""
+        """Return an estimate in every mode: counting tokens is not worth a network request."""
         return JSONResponse({"input_tokens": _estimate(await self._body(request))})
 
     async def _listed(self, _request: Request) -> Response:
-        """One document that the readers of all dialects accept, since they ask for it by the same path."""
+        """Return the models in one document that clients of all dialects accept: they use the same path."""
         dated = {"created": 0, "created_at": "1970-01-01T00:00:00Z"}
         fixed = {"object": "model", "type": "model", "owned_by": "fairwitness"} | dated
         found = [{"id": model, "display_name": model} | fixed for model in self._models]
@@ -323,7 +323,7 @@ def _estimate(body: bytes) -> int:
 
 
 def _dialect_of(request: Request) -> Dialect:
-    """The dialect of whoever asks, for those who are refused before it is known what they ask for."""
+    """Return the dialect of a client that is refused before its request was read."""
     path = request.url.path
     if path.startswith("/v1beta") or ":" in path.rpartition("/")[2] or "x-goog-api-key" in request.headers:
         return Dialect.GEMINI
@@ -346,6 +346,6 @@ async def _left(_request: Request, _error: Exception) -> Response:
 
 
 async def _crashed(request: Request, error: Exception) -> Response:
-    """A fault of ours: the agent learns that there was one, the program's log learns which."""
+    """Answer an internal error with 500 and log it."""
     _logger.error("the gateway failed at %s", request.url.path, exc_info=error)
     return _spelled(_dialect_of(request), 500, "the gateway itself failed")

@@ -1,4 +1,4 @@
-"""Who may come in: only by a name of this machine, and only with a token that is good for a dispatch."""
+"""Authentication of the gateway: a request needs a local host name and a token that is valid for a dispatch."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 from fairwitness.agents.gateway.modes import Grant
 
 Grants = Callable[[str], Grant | None]
-"""What a token is good for; None if for nothing. Asked anew for every request, so that a token can be taken back."""
+"""Returns the grant of a token, or None; called for every request, so that a token can be revoked."""
 
 _NAMES = frozenset({"127.0.0.1", "[::1]", "gateway", "localhost"})
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:]+\]|[^:\[\]]+)(:[0-9]{1,5})?")
@@ -17,13 +17,13 @@ _SECRET_HEADERS = frozenset(
 
 
 def is_local(host: str) -> bool:
-    """Whether a request was addressed to this machine; a page that had its own name point here was not."""
+    """Return whether the Host header names this machine; this stops DNS rebinding by a web page."""
     found = _HOST.fullmatch(host.lower())
     return found is not None and found["name"] in _NAMES
 
 
 def granted(headers: Mapping[str, str], query: str, grants: Grants) -> Grant | None:
-    """What the request may do, by the first token in it that is good for something."""
+    """Return the grant of the first valid token in a request, or None."""
     return next((grant for token in _tokens(headers, query) if (grant := grants(token)) is not None), None)
 
 
@@ -39,10 +39,10 @@ def _tokens(headers: Mapping[str, str], query: str) -> Iterator[str]:
 
 
 def without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that a mode may see."""
+    """Return the headers without credentials, for a mode."""
     return {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
 
 
 def without_key(query: str) -> str:
-    """The query that a mode may see."""
+    """Return the query without a key, for a mode."""
     return urlencode([(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "key"])

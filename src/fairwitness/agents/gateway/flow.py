@@ -1,4 +1,4 @@
-"""Bytes on their way to the agent: listened to, and closed exactly once, also when nobody ever read one of them."""
+"""Streams of bytes to the agent that are closed exactly once, even if they were never read."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
@@ -6,13 +6,13 @@ from fairwitness.agents.gateway.dialects.observer import TurnObserver
 
 
 class StreamBroken(ConnectionError):
-    """An answer ended before its end; says why, in words that hold no secret."""
+    """An answer broke off; the message holds no secret."""
 
 
 class AnswerStream:
-    """Pieces of an answer, and what is to be done when it has ended, was broken off, or was never begun.
+    """The pieces of an answer, with a callback for its end, whether it was complete, broken off or never begun.
 
-    A generator alone cannot promise that: one that was never started has no `finally`.
+    A generator alone cannot do this: the `finally` of one that was never started does not run.
     """
 
     def __init__(self, pieces: AsyncIterator[bytes], ended: Callable[[], Awaitable[None]]) -> None:
@@ -33,7 +33,7 @@ class AnswerStream:
             raise
 
     async def aclose(self) -> None:
-        """Ends it, wherever it is."""
+        """End the stream at any point."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -44,9 +44,9 @@ class AnswerStream:
 
 
 class HeldEnd:
-    """Listens to an answer, and holds its end back: what is to be done at the end is done before the agent reads it.
+    """Holds the end of an answer back, so that it can be settled before the agent reads it and makes its next call.
 
-    Then the agent's next call finds things as they are. An answer that is no stream of events is all end.
+    An answer that is not a stream of events is held back as a whole.
     """
 
     def __init__(self, headers: Mapping[str, str], observer: TurnObserver) -> None:
@@ -56,12 +56,12 @@ class HeldEnd:
         self._has_begun = False
 
     def holds(self, piece: bytes) -> bool:
-        """True if the piece is held back; otherwise it may go on at once."""
+        """Return whether a piece is held back."""
         self._observer.feed(piece)
         if self.is_stream and not self._has_begun:
             first = piece.lstrip()[:1]
             self._has_begun = bool(first)
-            self.is_stream = first not in (b"{", b"[")  # whatever its headers say, it is one document
+            self.is_stream = first not in (b"{", b"[")  # it is one document, whatever its headers say
         if self.is_stream and not self.held and not self._observer.is_complete:
             return False
         self.held.append(piece)
@@ -69,12 +69,12 @@ class HeldEnd:
 
 
 async def close(pieces: AsyncIterator[bytes]) -> None:
-    """Closes an iterator that can be closed."""
+    """Close an iterator that can be closed."""
     aclose = getattr(pieces, "aclose", None)
     if aclose is not None:
         await aclose()
 
 
 async def once(piece: bytes) -> AsyncIterator[bytes]:
-    """An answer in one piece."""
+    """Yield an answer in one piece."""
     yield piece

@@ -1,7 +1,6 @@
 """Keys of providers: from the environment, from a command, or from a private file; never from fairwitness.toml.
 
-Only the gateway ever has one. It is not shown by `repr`, cannot be pickled, and is struck out of whatever a provider
-sends back.
+Only the gateway has keys. A key is not shown by `repr`, cannot be pickled, and is removed from what a provider sends.
 """
 
 import base64
@@ -24,17 +23,17 @@ from fairwitness.contracts.common.ids import is_safe_name
 from fairwitness.errors import NotReady, UsageError
 
 FOLDER = "keys"
-"""In the user's configuration folder; each file in it is named as its provider is."""
+"""Folder in the user's configuration folder; each file in it bears the name of its provider."""
 STRUCK_OUT = b"[key]"
 _LIMIT = 16 * 1024
 _KEY = re.compile(r"[!-~]{8,4096}")
-"""Visible signs only, so that no key can end a header and begin another; shorter ones would strike out half a text."""
+"""Visible characters only, so that a key cannot end a header; removing a shorter one would destroy texts."""
 _LINKS = 8
 COMMAND_S = 15.0
 
 
 class Key:
-    """A secret, and where it came from."""
+    """A secret and its source."""
 
     __slots__ = ("_secret", "source")
 
@@ -48,11 +47,11 @@ class Key:
         self.source = source
 
     def reveal(self) -> str:
-        """The key itself, for the one header it belongs in."""
+        """Return the key itself, for the header of a request."""
         return self._secret
 
     def spellings(self) -> tuple[bytes, ...]:
-        """How it may come back from a provider: as it is, quoted for JSON or for an address, or in base64."""
+        """Return the forms in which a provider may echo it: plain, quoted for JSON or a URL, in base64."""
         plain = self._secret
         escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
         slashed = escaped.replace("/", "\\/")
@@ -68,7 +67,7 @@ class Key:
 
 
 class Eraser:
-    """Strikes keys out of a stream of bytes, also where one is cut in two; holds back no more than it must."""
+    """Removes keys from a stream of bytes, also across pieces; holds back as little as possible."""
 
     def __init__(self, *keys: Key | None) -> None:
         self._needles = tuple(spelling for key in keys if key is not None for spelling in key.spellings())
@@ -76,7 +75,7 @@ class Eraser:
         self._held = b""
 
     def feed(self, piece: bytes) -> bytes:
-        """What is safe to send on of all that came so far."""
+        """Return what can be sent on so far."""
         if self._pattern is None:
             return piece
         text = self._pattern.sub(STRUCK_OUT, self._held + piece)
@@ -85,18 +84,18 @@ class Eraser:
         return text[: len(text) - keep]
 
     def end(self) -> bytes:
-        """What was held back; nothing more comes."""
+        """Return what was held back at the end of the stream."""
         rest, self._held = self._held, b""
         return rest
 
     def clean(self, text: str) -> str:
-        """A whole text without the keys."""
+        """Return a whole text without the keys."""
         if self._pattern is None:
             return text
         return self._pattern.sub(STRUCK_OUT, text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def _begun(self, text: bytes) -> int:
-        """How many of the last bytes may be the beginning of a key."""
+        """Return how many of the last bytes may be the beginning of a key."""
         for length in range(min(len(text), len(self._needles[0]) - 1), 0, -1):
             tail = text[-length:]
             if any(needle.startswith(tail) for needle in self._needles):
@@ -166,7 +165,7 @@ def _output_of(provider: str, argv: tuple[str, ...], environment: Mapping[str, s
     except subprocess.TimeoutExpired:
         raise NotReady(f"the key_cmd of {provider} did not end within {limit_s:g} s", next_step=next_step) from None
     finally:
-        with contextlib.suppress(ProcessLookupError):  # also whatever it left running
+        with contextlib.suppress(ProcessLookupError):  # also what it left running
             os.killpg(process.pid, signal.SIGKILL)
         process.stdout.close()
         process.wait()
@@ -176,7 +175,7 @@ def _output_of(provider: str, argv: tuple[str, ...], environment: Mapping[str, s
 
 
 def _read(pipe: int, give_up: float) -> bytes:
-    """At most the limit, and only in time: a pipe may be held open by what the command left behind."""
+    """Read up to the limit and the deadline: a process that the command left behind may hold the pipe open."""
     printed = b""
     with selectors.DefaultSelector() as waiting:
         waiting.register(pipe, selectors.EVENT_READ)
@@ -188,7 +187,7 @@ def _read(pipe: int, give_up: float) -> bytes:
 
 
 def _private(path: Path) -> bytes | None:
-    """The content of a file that is ours alone; None if there is none."""
+    """Return the content of a file that only the user can access; None if there is none."""
     try:
         _refuse_foreign_links(path)
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -211,7 +210,7 @@ def _private(path: Path) -> bytes | None:
 
 
 def _refuse_foreign_links(path: Path) -> None:
-    """A link of one's own is a choice; one that somebody else made, or could have, aims us at what they chose."""
+    """Raise `NotReady` for a link that another user made or could have made: they would choose the key."""
     for _ in range(_LINKS):
         above = path.parent.stat()
         if above.st_uid not in (0, os.geteuid()) or above.st_mode & 0o022:

@@ -1,4 +1,4 @@
-"""What came to the gateway: every request for a turn, every path nobody knows, everybody who was turned away."""
+"""The log of the gateway: requests for a turn, unknown paths, and refused requests."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from fairwitness.contracts.agents.model import Dialect
 
 _KEPT = 10_000
-"""The last so many of each; a gateway lives as long as its run."""
+"""Entries of each kind that are kept: a gateway lives as long as its run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One request for a model's turn. No words of it are kept, and no token."""
+    """A request for a model's turn, without its text and its token."""
 
     dispatch_id: str
     dialect: Dialect
@@ -19,21 +19,21 @@ class Logged:
     model: str
     stream: bool
     tools: tuple[str, ...]
-    """The names of those that were offered."""
+    """Names of the offered tools."""
     size: int
-    """In bytes; of the first request of a session, a fair measure of what an agent costs before it does anything."""
+    """Bytes; for the first request of a session, a measure of what an agent costs before it does anything."""
     status: int | None
-    """None if there was no answer: it hung, or the agent went away."""
+    """None if there was no answer: it hung, or the agent disconnected."""
     step: int | None = None
-    """Of the script or the tape."""
+    """The step of the script or the tape."""
 
 
 @dataclass(slots=True)
 class Log:
-    """In the order in which it happened."""
+    """The entries in order."""
 
     requests: deque[Logged] = field(default_factory=lambda: deque(maxlen=_KEPT))
     unknown: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    """`GET /v1/nothing`: paths nobody here answers, which is how stray calls are found."""
+    """Requests for unknown paths, such as `GET /v1/nothing`: they reveal stray calls."""
     refused: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    """`401 POST /v1/messages`: whoever had no token, or came by a strange name."""
+    """Requests without a valid token or a local host name, such as `401 POST /v1/messages`."""

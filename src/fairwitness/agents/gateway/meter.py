@@ -1,7 +1,7 @@
-"""What the gateway counts against: every call of a model is reserved before it is sent and settled when it has ended.
+"""The budget of dispatches at the gateway: a model call is reserved before it is sent and settled when it has ended.
 
-At the cap nothing more starts. What a call used and nobody said is settled at what was reserved for it, never at zero:
-a lost answer was paid for all the same.
+When the budget is spent no call starts. A call whose usage is unknown is settled at its reservation, never at zero: a
+lost answer has to be paid for as well.
 """
 
 import threading
@@ -17,33 +17,33 @@ from fairwitness.errors import UsageError
 
 
 class Capped(StrEnum):
-    """What stood in the way of a call."""
+    """The limit that refused a call."""
 
     TOKENS = "tokens"
     MONEY = "money_micros"
     TURNS = "turns"
     PRICE = "price"
-    """There is a cap on money, and nobody knows what the model costs."""
+    """There is a limit on money, and the price of the model is unknown."""
     DISPATCH = "dispatch"
-    """Nobody opened an account for this dispatch, or it is closed."""
+    """The dispatch has no account, or it is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetRefusal:
-    """A call that may not start, or may not go on, and why."""
+    """Why a call may not start or continue."""
 
     what: Capped
     reason: str
-    """One sentence, fit for the agent and for the person."""
+    """One sentence for the agent and for a person."""
     cap: int = 0
     used: int = 0
-    """What was used or is promised to calls under way."""
+    """What was used or is reserved for running calls."""
     asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What was promised to one call; only who reserved it can settle it."""
+    """The reservation of one call."""
 
     dispatch_id: str
     number: int
@@ -51,26 +51,26 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class LostAnswer(FailedAnswer):
-    """An error after the request had left: the model may have answered, and the answer may have to be paid for."""
+    """An error after the request was sent: the model may have answered, and the answer may cost money."""
 
 
 class Meter(Protocol):
-    """The account behind the gateway; calls of one dispatch may come at the same time."""
+    """Accounts of dispatches; calls of one dispatch may be concurrent."""
 
     async def reserve(self, grant: Grant, expected: ModelUsage, cost_micros: int | None) -> Hold | BudgetRefusal:
-        """Before a call is sent: promises it what it may use, or says why it may not start. A price may be unknown."""
+        """Reserve what a call may use before it is sent, or return why it may not start. The cost may be unknown."""
         ...
 
     async def extend(self, hold: Hold, more: ModelUsage, cost_micros: int | None) -> BudgetRefusal | None:
-        """While an answer streams in that is longer than was promised; refused, the stream is cut off."""
+        """Reserve more for an answer that is longer than expected; if this is refused, its stream is cut off."""
         ...
 
     async def settle(self, hold: Hold, usage: ModelUsage | None, cost_micros: int | None) -> None:
-        """What the call did use; None is unknown and costs what was reserved. Settling twice is settling once."""
+        """Settle a call at its usage; None is unknown and counts as the reservation. A second call has no effect."""
         ...
 
     async def release(self, hold: Hold) -> None:
-        """The call came to nothing and is known to have cost nothing: it is as if it had never been asked for."""
+        """Release a call that is known to have cost nothing."""
         ...
 
 
@@ -90,9 +90,9 @@ class _Account:
     promised: dict[int, _Promise] = field(default_factory=dict)
     spent: ModelUsage = _NOTHING
     cost: int | None = 0
-    """None once a call was settled whose price nobody knows."""
+    """None once a call with an unknown price was settled."""
     turns: int = 0
-    """Calls that were started, less those that came to nothing."""
+    """Calls that were started, without the released ones."""
     refusal: BudgetRefusal | None = None
     is_open: bool = True
 
@@ -104,7 +104,7 @@ class _Account:
 
 
 class CappedMeter:
-    """The caps of dispatches, kept in memory; may be used from several threads."""
+    """A meter that keeps the limits of dispatches in memory; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class CappedMeter:
     def open(
         self, dispatch_id: str, limits: DispatchLimits, told: Callable[[BudgetRefusal], None] | None = None
     ) -> None:
-        """From now on the dispatch may call models, up to its limits; `told` hears of the first refusal, at once."""
+        """Open the account of a dispatch with its limits; `told` is called at once with its first refusal."""
         with self._lock:
             if dispatch_id in self._accounts:
                 raise UsageError(
@@ -123,7 +123,7 @@ class CappedMeter:
             self._accounts[dispatch_id] = _Account(limits, told)
 
     def close(self, dispatch_id: str) -> Usage:
-        """No call of the dispatch starts any more; those under way count in full, as nobody will wait for them."""
+        """Close an account and return its usage; running calls count as reserved."""
         with self._lock:
             account = self._account(dispatch_id)
             account.is_open = False
@@ -132,7 +132,7 @@ class CappedMeter:
         return self.usage(dispatch_id)
 
     def usage(self, dispatch_id: str) -> Usage:
-        """What the dispatch used so far, calls under way not included."""
+        """Return what a dispatch used so far, without running calls."""
         with self._lock:
             account = self._account(dispatch_id)
             return Usage(
@@ -145,7 +145,7 @@ class CappedMeter:
             )
 
     def refusal(self, dispatch_id: str) -> BudgetRefusal | None:
-        """The first refusal of the dispatch: it went over its budget, whatever it says itself."""
+        """Return the first refusal of a dispatch, or None; it tells that the budget was spent."""
         with self._lock:
             return self._account(dispatch_id).refusal
 
@@ -247,7 +247,7 @@ def _refusal(what: Capped, unit: str, cap: int, used: int, asked: int) -> Budget
 
 
 def _note(account: _Account, refusal: BudgetRefusal) -> Callable[[BudgetRefusal], None] | None:
-    """Whom to tell: only the first refusal is news. It is told outside the lock, since who hears it may ask us back."""
+    """Return the callback for the first refusal; it is called outside the lock, as it may call the meter."""
     if account.refusal is not None:
         return None
     account.refusal = refusal

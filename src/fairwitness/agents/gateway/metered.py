@@ -1,7 +1,7 @@
-"""Any mode, counted: reserves before a call, settles before the agent reads the end of the answer, cuts off at the cap.
+"""Meters a mode: reserves budget before a call, settles it before the agent reads the end, and cuts off at the limit.
 
-A turn that came whole is settled at what the model's server said it used. One that broke off costs what was promised
-to it; one that is longer than was promised asks for more on the way, and is cut off where there is no more.
+A complete turn is settled at the usage that the model's server reported. One that broke off is settled at what was
+reserved. One that gets longer than was reserved reserves more, and is cut off if the budget has no more.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ from fairwitness.agents.gateway.token_estimate import StreamTokens, estimate
 from fairwitness.contracts.agents.model import Dialect, ModelUsage
 
 OVER_BUDGET = 402
-"""What an agent is answered at the cap: of the errors, one that no agent takes for passing."""
+"""The status when the budget is spent: one after which no agent retries."""
 STEP = 1024
-"""So many tokens are asked for, at least, when an answer is longer than was promised."""
+"""Tokens that are reserved at least when an answer is longer than was reserved."""
 
 Priced = Callable[[ModelRequest, ModelUsage], int | None]
-"""What a call's usage costs, in millionths of a dollar; None where nobody knows."""
+"""Returns the cost of a call's usage in millionths of a dollar; None if the price is unknown."""
 
 
 class MeteredMode:
-    """A mode behind a meter."""
+    """A mode whose calls are metered."""
 
     def __init__(self, inner: Mode, meter: Meter, priced: Priced) -> None:
         self._inner = inner
@@ -45,11 +45,11 @@ class MeteredMode:
 
     @property
     def name(self) -> str:
-        """That of the mode itself: being counted is no mode of its own."""
+        """The name of the inner mode."""
         return self._inner.name
 
     async def answer(self, asked: ModelRequest) -> ModelAnswer:
-        """The inner mode's answer, once it is paid for."""
+        """Reserve budget and return the inner mode's answer, or a refusal."""
         expected = estimate(asked)
         hold = await self._meter.reserve(asked.grant, expected, self._priced(asked, expected))
         if isinstance(hold, BudgetRefusal):
@@ -74,19 +74,19 @@ class MeteredMode:
         return answered
 
     async def settle(self, hold: Hold, usage: ModelUsage, cost: int | None) -> None:
-        """Settles, also while the agent goes away and takes its request with it."""
+        """Settle a reservation, even if the request is cancelled meanwhile."""
         await self._firmly(self._meter.settle(hold, usage, cost))
 
     async def release(self, hold: Hold) -> None:
-        """Releases, in the same way."""
+        """Release a reservation, even if the request is cancelled meanwhile."""
         await self._firmly(self._meter.release(hold))
 
     async def extend(self, asked: ModelRequest, hold: Hold, more: ModelUsage) -> BudgetRefusal | None:
-        """Asks for more."""
+        """Reserve more for a call."""
         return await self._meter.extend(hold, more, self._priced(asked, more))
 
     def price(self, asked: ModelRequest, usage: ModelUsage) -> int | None:
-        """What this costs."""
+        """Return the cost of a usage, or None."""
         return self._priced(asked, usage)
 
     async def _firmly(self, settling: Coroutine[Any, Any, None]) -> None:
@@ -97,7 +97,7 @@ class MeteredMode:
 
 
 class _Call:
-    """One call that was promised something; it is settled, or released, exactly once."""
+    """A call with a reservation, which is settled or released exactly once."""
 
     def __init__(self, mode: MeteredMode, asked: ModelRequest, hold: Hold, promised: ModelUsage) -> None:
         self._mode = mode
@@ -107,29 +107,29 @@ class _Call:
         self._is_settled = False
 
     async def settle(self, usage: ModelUsage | None) -> None:
-        """At what was said; at what was promised, if nobody said anything."""
+        """Settle at the reported usage, or at the reservation if none was reported."""
         usage = self._promised if usage is None else usage
         if not self._is_settled:
             self._is_settled = True
             await self._mode.settle(self._hold, usage, self._mode.price(self._asked, usage))
 
     async def lost(self, partial: ModelUsage | None = None) -> None:
-        """At what was promised, or at what had been said by then if that is more."""
+        """Settle at the reservation, or at the usage reported so far if that is more."""
         await self.settle(_larger(self._promised, partial))
 
     async def release(self) -> None:
-        """At nothing: there was no turn."""
+        """Release the reservation: there was no turn."""
         if not self._is_settled:
             self._is_settled = True
             await self._mode.release(self._hold)
 
     def overheard(self, raw: RawAnswer) -> AnswerStream:
-        """The answer as it passes, counted."""
+        """Return the answer as a stream that is metered."""
         observer = observe(self._asked.dialect)
 
         async def ended() -> None:
             try:
-                await self.lost(_usage(observer))  # nothing to do if it came to its end
+                await self.lost(_usage(observer))  # does nothing if it was settled
             finally:
                 await close(raw.body)
 
@@ -166,7 +166,7 @@ class _Call:
 
 
 def _cut(dialect: Dialect, refusal: BudgetRefusal) -> bytes:
-    """The end of an answer that is cut off: an error, so that nobody takes what came of it for a whole one."""
+    """Return the end of an answer that is cut off: an error, so that it is not taken for complete."""
     name = "" if dialect is Dialect.GEMINI else "error"  # Gemini's events have no names, and its clients expect none
     return b"\n\n" + sse(CODECS[dialect].failure(OVER_BUDGET, refusal.reason), name)
 

@@ -1,6 +1,6 @@
-"""What a mode of the gateway is asked and how it may answer, whatever the dialect of the agent.
+"""The interface of the gateway's modes: the request for a model's turn and its answers, independent of the dialect.
 
-A mode never sees the token that came with a request, and never writes a byte of a dialect unless it passes one through.
+A mode never sees the token of a request, and writes no bytes of a dialect unless it passes them through.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -10,12 +10,12 @@ from typing import Any, Literal, Protocol
 from fairwitness.contracts.agents.model import Dialect, ModelTurn
 
 UNPARSED = "unparsed_arguments"
-"""A call whose arguments are no JSON object is kept as `{UNPARSED: the text of them}`, and sent as that text again."""
+"""Arguments that are not a JSON object are kept as `{UNPARSED: their text}`, and sent as that text again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token is good for: one dispatch, and nothing else. Made by the gateway's owner."""
+    """A token and the one dispatch that it is valid for."""
 
     token: str = field(repr=False)
     dispatch_id: str
@@ -27,33 +27,33 @@ class OfferedTool:
 
     name: str
     schema: dict[str, Any]
-    """The JSON Schema of its arguments; empty where the dialect says nothing."""
+    """The JSON Schema of its arguments; empty if the dialect has none."""
     is_freeform: bool = False
-    """Whether it takes one text instead of arguments; that text is called `input` here."""
+    """Whether it takes one text instead of arguments; the text is the argument `input` here."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatCall:
-    """A call the model once made, as the agent tells it back."""
+    """An earlier call of the model, as the agent repeats it."""
 
     id: str
-    """Empty where the dialect has none."""
+    """Empty if the dialect has none."""
     name: str
     args: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ChatResult:
-    """What a tool gave, as the agent tells the model."""
+    """The result of a call, as the agent passes it to the model."""
 
     id: str
-    """Of its call; empty where the dialect has none."""
+    """The id of its call; empty if the dialect has none."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One part of the conversation; words, calls and results that a dialect puts in one message are kept together."""
+    """A message of the conversation; text, calls and results of one message stay together."""
 
     role: Literal["user", "assistant", "tool"]
     text: str = ""
@@ -69,39 +69,39 @@ class ModelRequest:
     model: str
     stream: bool
     body: dict[str, Any]
-    """The request, read."""
+    """The parsed request."""
     raw: bytes = field(repr=False)
-    """The request as it came."""
+    """The bytes of the request."""
     path: str
-    """As the dialect's own server spells it, prefix of the version included."""
+    """The path on the dialect's own server, with the version prefix."""
     headers: Mapping[str, str]
-    """Names in small letters; everything that could hold a credential has been taken out."""
+    """Names in lower case, without headers that could hold a credential."""
     grant: Grant
     tools: tuple[OfferedTool, ...] = ()
     messages: tuple[ChatMessage, ...] = ()
     max_tokens: int | None = None
     query: str = ""
-    """What stood behind the question mark, without a key."""
+    """The query string without a key."""
     system: str = ""
-    """The words above the conversation."""
+    """The system prompt."""
     wants_json: bool = False
-    """Whether the answer has to be JSON and nothing else."""
+    """Whether the answer must be JSON only."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnAnswer:
-    """A turn of a model, which the dialect spells, streamed or in one piece."""
+    """A turn of a model, which the dialect encodes as a stream or in one piece."""
 
     turn: ModelTurn
     is_cut: bool = False
-    """Whether the connection breaks in the middle of it."""
+    """Whether the connection breaks in the middle."""
     step: int | None = None
-    """Which step of a script or a tape it was; for the log."""
+    """The step of a script or a tape, for the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """Bytes in the agent's own dialect, passed through; `body` is closed when the agent goes away."""
+    """Bytes in the agent's dialect, passed through; `body` is closed when the agent disconnects."""
 
     status: int
     headers: Mapping[str, str]
@@ -111,18 +111,18 @@ class RawAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FailedAnswer:
-    """An error, which the dialect spells."""
+    """An error, which the dialect encodes."""
 
     status: int
     message: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    """More headers, such as `retry-after` or `x-should-retry`."""
+    """Additional headers, such as `retry-after` or `x-should-retry`."""
     step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """No answer at all, until the agent goes away."""
+    """No answer until the agent disconnects."""
 
     step: int | None = None
 
@@ -131,7 +131,7 @@ ModelAnswer = TurnAnswer | RawAnswer | FailedAnswer | NoAnswer
 
 
 class Mode(Protocol):
-    """What stands behind the gateway: a script, a tape, a provider."""
+    """What answers behind the gateway: a script, a tape or a provider."""
 
     @property
     def name(self) -> str:
@@ -139,5 +139,5 @@ class Mode(Protocol):
         ...
 
     async def answer(self, asked: ModelRequest) -> ModelAnswer:
-        """The next turn; cancelled when the agent goes away before there is one."""
+        """Return the next turn; cancelled if the agent disconnects first."""
         ...

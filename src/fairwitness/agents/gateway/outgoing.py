@@ -1,8 +1,8 @@
-"""What of an agent's request goes on to a provider: its conversation, and nothing that would reach further than that.
+"""Rewrites an agent's request for a provider: the conversation, and nothing that reaches further.
 
-The request is written anew from what was read of it, so that what we looked at is what is sent. The model is the one
-that was granted; nothing makes the provider act by itself (searches, containers, foreign tool servers, addresses it
-would fetch), for that would be a network for an agent that has none; nothing multiplies the price.
+The request is serialized from what was parsed, so that what was checked is what is sent. The model is the granted one.
+Nothing makes the provider act itself (searches, containers, foreign tool servers, URLs to fetch): that would be network
+access for an agent that has none. Nothing multiplies the price.
 """
 
 import json
@@ -16,17 +16,17 @@ from fairwitness.agents.gateway.modes import ModelRequest
 from fairwitness.contracts.agents.model import Dialect
 
 _HEADERS = ("anthropic-beta", "anthropic-version", "openai-beta")
-"""Of the agent's headers these and no others: whatever else it sends may name a person, a place or another way."""
+"""The agent's headers that are passed on; others may identify a person or a machine, or change the route."""
 _HEADER_VALUE = re.compile(r"[A-Za-z0-9,;=._ -]{1,1024}")
 _ANTHROPIC_VERSION = "2023-06-01"
 _DROPPED = frozenset(
     {
-        "background",  # goes on where nobody counts
+        "background",  # runs on where it is not metered
         "best_of",
         "container",
         "fallbacks",
         "mcp_servers",
-        "models",  # others than the one that was granted
+        "models",  # other models than the granted one
         "n",
         "plugins",
         "preset",
@@ -45,21 +45,21 @@ _DECLARED = ("functionDeclarations", "function_declarations")
 
 
 class Unsendable(Exception):
-    """The request asks for something that no provider is to be asked for; the words are for the agent."""
+    """The request asks for something that is not passed to a provider; the message is for the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request as the provider gets it, less the key."""
+    """A request to a provider, without the key."""
 
     path: str
-    """Behind the provider's base address; nothing of the agent's own address is in it."""
+    """Relative to the provider's base URL; holds nothing of the agent's own path."""
     headers: Mapping[str, str]
     content: bytes = field(repr=False)
 
 
 def outgoing(asked: ModelRequest, model: str) -> Outgoing:
-    """The request for the granted model; `Unsendable` if it reaches further than a conversation."""
+    """Return the request for the granted model; `Unsendable` if it is more than a conversation."""
     body = {name: value for name, value in asked.body.items() if name not in _DROPPED}
     _keep_own_tools(asked.dialect, body)
     if any(_reaches_out(each) for each in objects(body)):
@@ -81,12 +81,12 @@ def _headers(asked: ModelRequest) -> dict[str, str]:
     if asked.dialect is Dialect.ANTHROPIC:
         kept.setdefault("anthropic-version", _ANTHROPIC_VERSION)
     kind = "text/event-stream" if asked.stream else "application/json"
-    # A packed answer could not be counted while it streams in, and may unpack to anything.
+    # A compressed answer could not be metered while it streams in, and may expand to any size.
     return {**kept, "accept": kind, "accept-encoding": "identity", "content-type": "application/json"}
 
 
 def _spelled(asked: ModelRequest, model: str, body: dict[str, Any]) -> str:
-    """Puts the model where the dialect has it; returns the path."""
+    """Set the model where the dialect has it, and return the path."""
     match asked.dialect:
         case Dialect.GEMINI:
             body.pop("model", None)
@@ -111,7 +111,7 @@ def _spelled(asked: ModelRequest, model: str, body: dict[str, Any]) -> str:
 
 
 def _keep_own_tools(dialect: Dialect, body: dict[str, Any]) -> None:
-    """Takes out the tools that the provider would run; those that the agent runs stay."""
+    """Remove the tools that the provider would run; keep those that the agent runs."""
     tools = body.get("tools")
     if not isinstance(tools, list):
         body.pop("tools", None)
@@ -147,7 +147,7 @@ def _own_of_gemini(tool: Any) -> Any:
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object in a JSON value, without recursion: the agent chose its depth."""
+    """Yield every object in a JSON value, without recursion: the agent chose its depth."""
     waiting = [value]
     while waiting:
         here = waiting.pop()
@@ -159,7 +159,7 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _reaches_out(part: Mapping[str, Any]) -> bool:
-    """True for a part of a message that makes the provider get something from an address."""
+    """Return whether a part of a message makes the provider fetch a URL."""
     if part.get("type") == "mcp" and ("server_url" in part or "connector_id" in part):
         return True
     source = part.get("source")

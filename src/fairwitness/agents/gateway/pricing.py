@@ -1,7 +1,7 @@
-"""What a turn of a model costs, in millionths of a dollar and without asking anybody over a network.
+"""The cost of a model's turn in millionths of a dollar, computed without a network.
 
-A price that a person set goes first; then the list that comes with `genai_prices`. A model that neither knows has no
-price: that is "not reported", and never nothing.
+A price in the settings comes first, then the list of `genai_prices`. A model that neither has costs an unknown amount,
+never zero.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars for a million tokens; what comes from the cache costs what is sent, unless it is said."""
+    """Dollars for a million tokens; cached tokens cost as much as input unless a price is set."""
 
     tokens_in: Decimal
     tokens_out: Decimal
@@ -25,30 +25,30 @@ class Price:
 
     @classmethod
     def of(cls, tokens_in: str, tokens_out: str, tokens_cached: str | None = None) -> "Price":
-        """From texts such as `"3.75"`, so that no sum is ever off by a rounded binary fraction."""
+        """Return a price from texts such as `"3.75"`: floats would round."""
         return cls(
             _dollars(tokens_in), _dollars(tokens_out), None if tokens_cached is None else _dollars(tokens_cached)
         )
 
     def micros(self, usage: ModelUsage) -> int:
-        """The cost of a turn: a dollar for a million tokens is a millionth of a dollar for one."""
+        """Return the cost of a turn: a dollar for a million tokens is a millionth of a dollar for one."""
         cached = min(usage.tokens_cached, usage.tokens_in)
         rate = self.tokens_in if self.tokens_cached is None else self.tokens_cached
         return _up((usage.tokens_in - cached) * self.tokens_in + cached * rate + usage.tokens_out * self.tokens_out)
 
 
 class Prices:
-    """What models cost, as far as anybody here knows."""
+    """The known prices of models."""
 
     def __init__(self, set_by_hand: Mapping[str, Price] | None = None, *, clock: Clock = system_clock) -> None:
         self._by_hand = dict(set_by_hand or {})
         self._clock = clock
 
     def micros(self, model: str, usage: ModelUsage, *, url: str) -> int | None:
-        """The cost of a turn of the model as it is sold at this address; None if nobody knows.
+        """Return the cost of a turn of a model at this URL; None if its price is unknown.
 
-        The same name may be sold elsewhere at another price, so a model at an address that is not on the list, such as
-        a server of one's own, has none unless it was set.
+        Providers sell a model at different prices, so a model at a URL that is not on the list, such as a private
+        server, has no price unless one is set.
         """
         if (price := self._by_hand.get(model)) is not None:
             return price.micros(usage)
@@ -67,7 +67,7 @@ class Prices:
         )
         try:
             found = calc_price(sold, model, provider_api_url=url, genai_request_timestamp=self._clock())
-        except (LookupError, ValueError):  # no such address, no such model, or a price that does not fit the usage
+        except (LookupError, ValueError):  # unknown URL, unknown model, or a price that does not fit the usage
             return None
         return _up(found.total_price * MILLION)
 
@@ -83,5 +83,5 @@ def _dollars(text: str) -> Decimal:
 
 
 def _up(micros: Decimal) -> int:
-    """To the next whole one: a budget must never be counted short."""
+    """Round up: a budget must never be undercounted."""
     return int(micros.to_integral_value(ROUND_CEILING))

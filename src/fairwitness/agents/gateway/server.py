@@ -1,4 +1,4 @@
-"""A gateway that listens: on a unix socket nobody else may open, on this machine's loopback, or on both.
+"""Serves the gateway on a private Unix socket, on the loopback interface, or on both.
 
 Needs uvicorn, so it is imported only where a gateway is started.
 """
@@ -18,23 +18,23 @@ import uvicorn
 from fairwitness.errors import NotReady, UsageError
 
 _LONGEST_PATH = 107
-"""What the kernel takes for the path of a socket, in bytes."""
+"""Bytes of a socket's path that the kernel accepts."""
 _BACKLOG = 128
 _PATIENCE = 1.0
-"""Seconds for an answer to notice that there is nobody left, and once more to come to its end."""
+"""Seconds for an answer to notice the disconnect, and again to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where it listens."""
+    """The addresses of a gateway."""
 
     url: str | None
-    """`http://127.0.0.1:PORT`, without a slash at its end."""
+    """`http://127.0.0.1:PORT`, without a trailing slash."""
     socket: Path | None
 
 
 class _Server(uvicorn.Server):
-    """Leaves the program's signals alone, says when it listens, and ends at once."""
+    """A uvicorn server that handles no signals, says when it listens, and ends at once."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -43,21 +43,21 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Not ours to capture: the program that started us decides when to end."""
+        """Capture no signals: the program that started the server decides when to end."""
         yield
 
     async def startup(self, sockets: list[sockets.socket] | None = None) -> None:
-        """As ever, and then everybody may know."""
+        """Start as usual, then set `listens`."""
         await super().startup(sockets)
         self.listens.set()
 
     async def main_loop(self) -> None:
-        """Nothing has to be done from time to time."""
+        """Wait for the end; no periodic work is needed."""
         await self.on_tick(0)
         await self.ends.wait()
 
     async def shutdown(self, sockets: list[sockets.socket] | None = None) -> None:
-        """Ends every connection, whatever is being said on it, and whoever is still busy answering."""
+        """End every connection and every running answer."""
         for server in self.servers:
             server.close()
         for opened in sockets or []:
@@ -73,12 +73,12 @@ class _Server(uvicorn.Server):
             task.cancel()
         if busy:
             await asyncio.wait(busy, timeout=_PATIENCE)
-        await asyncio.sleep(0)  # transports that were aborted close in the next round
+        await asyncio.sleep(0)  # aborted transports close in the next iteration of the loop
 
 
 @contextlib.asynccontextmanager
 async def serving(app: Any, *, socket: Path | None = None, tcp: bool = False) -> AsyncIterator[Served]:
-    """Serves as long as the block lasts; inside it the gateway already listens, after it nothing is left of it."""
+    """Serve for the duration of the block: it listens inside, and has ended afterwards."""
     if socket is None and not tcp:
         raise UsageError("a gateway has to listen somewhere", next_step="give a socket, or ask for loopback")
     with contextlib.ExitStack() as listening:
@@ -134,7 +134,7 @@ def _loopback() -> Iterator[sockets.socket]:
 
 @contextlib.contextmanager
 def _unix(path: Path) -> Iterator[sockets.socket]:
-    """A socket in a folder that is ours alone; the folder is what keeps others out while the socket is being made."""
+    """Open a socket in a private folder, which keeps others out while the socket is created."""
     if len(os.fsencode(path)) > _LONGEST_PATH:
         raise UsageError(
             f"the path of a socket may have {_LONGEST_PATH} bytes: {path}", next_step="use a shorter folder"
@@ -156,7 +156,7 @@ def _unix(path: Path) -> Iterator[sockets.socket]:
 
 
 def _clear(path: Path) -> None:
-    """Takes away what a killed gateway has left behind, and nothing that still answers or is something else."""
+    """Remove the socket of a killed gateway; refuse a path that still answers or is something else."""
     try:
         is_socket = stat.S_ISSOCK(path.lstat().st_mode)
     except FileNotFoundError:

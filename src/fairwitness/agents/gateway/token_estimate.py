@@ -1,7 +1,7 @@
-"""How much a call may use before it is sent, and how much a model has said while it is still speaking.
+"""Estimates the tokens of a call before it is sent, and of an answer while it streams in.
 
-Both are estimates, four bytes to a token: they decide what is reserved and when a stream is cut off. What is settled
-in the end is what the model's server counted.
+Four bytes count as a token. The estimates decide what is reserved and when a stream is cut off; the call is settled at
+what the model's server counted.
 """
 
 import json
@@ -14,16 +14,16 @@ from fairwitness.contracts.agents.model import Dialect, ModelUsage
 
 BYTES_FOR_A_TOKEN = 4
 UNSAID_OUTPUT = 8192
-"""So many tokens are reserved for an answer whose length the agent did not limit, and at most for one that streams in:
-more is asked for as it comes, and agents allow answers far longer than they ever get."""
+"""Tokens reserved for an answer without a length limit, and at most for one that streams in: more is reserved as it
+comes, and agents set limits far above what they get."""
 PICTURE = 2000
-"""So many are reserved for a picture, whose length in bytes says nothing."""
+"""Tokens reserved for a picture, whose size in bytes means nothing."""
 _MOST_PICTURES = 100
 _LONGEST_LINE = 1024 * 1024
 
 
 def estimate(asked: ModelRequest) -> ModelUsage:
-    """What a call may use: its length, and the longest answer that it allows, or the first part of one that streams."""
+    """Return what a call may use: its length, and its longest answer, or the first part of a streamed one."""
     pictures = [length for each in objects(asked.body) if (length := _picture(each))][:_MOST_PICTURES]
     sent = max(0, len(asked.raw) - sum(pictures)) // BYTES_FOR_A_TOKEN + 1 + len(pictures) * PICTURE
     longest = UNSAID_OUTPUT if asked.max_tokens is None else asked.max_tokens
@@ -31,7 +31,7 @@ def estimate(asked: ModelRequest) -> ModelUsage:
 
 
 def _picture(part: dict[str, Any]) -> int:
-    """The length of a picture that stands right here; 0 if there is none."""
+    """Return the length of the picture in this part; 0 if there is none."""
     kind = part.get("media_type") or part.get("mimeType") or part.get("mime_type")
     if a_str(kind).startswith("image/"):
         return len(a_str(part.get("data")))
@@ -42,7 +42,7 @@ def _picture(part: dict[str, Any]) -> int:
 
 
 class StreamTokens:
-    """Counts what a model says in a stream of events, as it passes."""
+    """Counts the tokens of a stream of events as it passes."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._said_in = _SAID[dialect]
@@ -50,12 +50,12 @@ class StreamTokens:
         self._bytes = 0
 
     def feed(self, piece: bytes) -> int:
-        """The tokens so far, estimated."""
+        """Return the estimated tokens so far."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
                 self._bytes += self._said(line.removeprefix(b"data:"))
-        if len(self._rest) > _LONGEST_LINE:  # nobody speaks in such lines; it counts as it is
+        if len(self._rest) > _LONGEST_LINE:  # no event has such a line; count its bytes
             self._bytes, self._rest = self._bytes + len(self._rest), b""
         return self._bytes // BYTES_FOR_A_TOKEN
 

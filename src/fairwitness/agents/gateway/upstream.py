@@ -1,7 +1,7 @@
-"""Passes a request on to a real provider, with a key that the agent never sees, and its answer back.
+"""Passes a request to a real provider, with a key that the agent never sees, and passes the answer back.
 
-A provider is not trusted either: it is not followed elsewhere, its answer is bounded in size and time and may not be
-packed, and a key that it echoes is struck out before the agent reads it.
+A provider is not trusted either: redirects are not followed, its answer has limits of size and time and must not be
+compressed, and a key that it echoes is removed before the agent reads it.
 """
 
 import contextlib
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     import httpx
 
 _RETURNED = ("content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id")
-"""Of the provider's headers these go back to the agent; no cookie, no address, nothing about our account."""
+"""The provider's headers that the agent gets: no cookie, no URL, nothing about the account."""
 _ERROR_LIMIT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where models are sold, or run."""
+    """A service that sells models, or a server that runs them."""
 
     name: str
     dialect: Dialect
     base_url: str
-    """Up to where the dialect's own paths begin: `https://api.openai.com/v1`, `https://api.anthropic.com`."""
+    """The URL before the dialect's own paths: `https://api.openai.com/v1`, `https://api.anthropic.com`."""
     key: Key | None
-    """None only for a server on this machine that wants none."""
+    """None only for a local server that needs none."""
     models: Mapping[str, str] = field(default_factory=dict)
-    """Names of ours for models of theirs."""
+    """Our names of its models, and its own."""
 
     def __post_init__(self) -> None:
         where = split(self.base_url)
@@ -59,30 +59,30 @@ class Provider:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine's loopback, said by number or as `localhost`."""
+        """Whether it is on the loopback interface, by number or as `localhost`."""
         return is_loopback(self.base_url)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRoute:
-    """Which model a dispatch speaks to, and where."""
+    """The provider and the model of a dispatch."""
 
     provider: Provider
     model: str
 
     @property
     def sold_as(self) -> str:
-        """The model as its provider calls it."""
+        """The provider's name of the model."""
         return self.provider.models.get(self.model, self.model)
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderLimits:
-    """How long and how much we take from a provider."""
+    """Limits of time and size for a provider's answer."""
 
     connect_s: float = 15.0
     silence_s: float = 300.0
-    """Between two pieces of an answer; a model may think for minutes before the first."""
+    """Seconds between two pieces of an answer; a model may think for minutes before the first."""
     whole_s: float = 3600.0
     largest: int = 64 * 1024 * 1024
 
@@ -90,11 +90,11 @@ class ProviderLimits:
 _LIMITS = ProviderLimits()
 _OPENAI = frozenset({Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES})
 _ONE_PROVIDER = dict.fromkeys(_OPENAI, _OPENAI)
-"""Dialects that the same address speaks; an agent chooses between them by the model's name."""
+"""Dialects that one URL speaks; an agent chooses between them by the model's name."""
 
 
 class PassMode:
-    """The mode `pass`; the route of each dispatch is its owner's to say, and without one nothing is passed."""
+    """The mode `pass`: passes requests to the route of their dispatch; without a route it refuses them."""
 
     name = "pass"
 
@@ -104,7 +104,7 @@ class PassMode:
         self._clients: dict[bool, httpx.AsyncClient] = {}
 
     async def answer(self, asked: ModelRequest) -> ModelAnswer:
-        """The provider's answer, as it streams in."""
+        """Return the provider's answer as it streams in."""
         route = self._route(asked.grant)
         if route is None:
             return FailedAnswer(403, "no model was granted to this dispatch")
@@ -117,7 +117,7 @@ class PassMode:
         return await self._pass(route.provider, sent)
 
     async def aclose(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         clients, self._clients = tuple(self._clients.values()), {}
         for client in clients:
             await client.aclose()
@@ -165,7 +165,7 @@ class PassMode:
         return RawAnswer(response.status_code, headers, once(said))
 
     async def _error(self, provider: Provider, response: "httpx.Response") -> bytes | None:
-        """What the provider says went wrong; None if it goes on and on, or breaks off."""
+        """Return the provider's error; None if it is too long or breaks off."""
         said = b""
         try:
             async with contextlib.aclosing(self._pieces(provider, response)) as pieces:
@@ -201,7 +201,7 @@ class PassMode:
             yield rest
 
     def _client(self, provider: Provider) -> "httpx.AsyncClient":
-        """One for this machine, with no proxy between, and one for the world, by the person's own settings."""
+        """Return the client: one for local servers without a proxy, one for others with the user's proxy settings."""
         if (client := self._clients.get(provider.is_local)) is not None:
             return client
         try:
@@ -210,12 +210,12 @@ class PassMode:
             raise NotReady(
                 "providers cannot be reached: httpx is not installed", next_step="pip install 'fairwitness[gateway]'"
             ) from None
-        # at DEBUG it would write down a provider's headers, and a provider may echo the key in one
+        # at DEBUG it would log a provider's headers, and a provider may echo the key in one
         logging.getLogger("httpcore").setLevel(logging.WARNING)
         limits = self._limits
         self._clients[provider.is_local] = client = httpx.AsyncClient(
             follow_redirects=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one dispatch must not go on with another's
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # dispatches must not share cookies
             trust_env=not provider.is_local,
             timeout=httpx.Timeout(limits.silence_s, connect=limits.connect_s, pool=limits.connect_s),
             limits=httpx.Limits(max_connections=100, keepalive_expiry=30),
@@ -242,7 +242,7 @@ def _returned(response: "httpx.Response", eraser: Eraser) -> dict[str, str]:
 
 
 def _refused(provider: Provider, response: "httpx.Response", largest: int) -> FailedAnswer | None:
-    """Why an answer is not passed on at all, if it is not."""
+    """Return why an answer is not passed on, or None."""
     if 300 <= response.status_code < 400:
         return FailedAnswer(502, f"{provider.name} tried to send us elsewhere, and is not followed")
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
@@ -256,7 +256,7 @@ def _refused(provider: Provider, response: "httpx.Response", largest: int) -> Fa
 def priced(
     route: Callable[[Grant], ModelRoute | None], prices: Prices
 ) -> Callable[[ModelRequest, ModelUsage], int | None]:
-    """What a dispatch's calls cost, by its route; what has no route is not sent, so it has no price."""
+    """Return a function for the cost of a dispatch's calls; without a route a call is not sent and has no cost."""
 
     def price(asked: ModelRequest, usage: ModelUsage) -> int | None:
         found = route(asked.grant)

@@ -1,4 +1,4 @@
-"""The four dialects: how each is read and spelled, and how a model's own answer is overheard in it."""
+"""The four dialects: how requests are parsed, answers encoded, and answers of a model observed."""
 
 from collections.abc import Mapping
 
@@ -16,5 +16,5 @@ CODECS: Mapping[Dialect, Codec] = {
 
 
 def observe(dialect: Dialect) -> TurnObserver:
-    """Someone who listens to an answer as it passes, plain or streamed."""
+    """Return an observer of an answer in the dialect, plain or streamed."""
     return TurnObserver(CODECS[dialect])

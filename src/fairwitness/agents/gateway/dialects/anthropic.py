@@ -1,4 +1,4 @@
-"""Anthropic's messages: blocks of content, and a stream that starts, fills and stops each block by name."""
+"""The Anthropic Messages dialect: content blocks, and a stream that starts, fills and stops each block."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -177,7 +177,7 @@ def _block(gathered: PartialTurn, index: Any, block: Json, *, is_whole: bool) ->
 
 
 def _use(gathered: PartialTurn, holder: Json) -> None:
-    """Later counts stand; a stream repeats only some of them."""
+    """Merge counts; later ones win, and a stream repeats only some of them."""
     gathered.usage |= {key: count for key, count in a_dict(holder.get("usage")).items() if a_count(count) is not None}
 
 

@@ -1,4 +1,4 @@
-"""What the four dialects share: reading JSON without trust, spelling streams, and gathering a turn piece by piece."""
+"""What the four dialects share: strict JSON, encoding of streams, and a turn that arrives in pieces."""
 
 import hashlib
 import json
@@ -17,17 +17,17 @@ Json = dict[str, Any]
 _HALF_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _HALF = re.compile("[\ud800-\udfff]")
 _PIECES = 64
-"""A text is streamed in about this many pieces, however long it is."""
+"""The number of pieces, about, in which a text is streamed."""
 _PIECE = 24
-"""No piece is shorter than this, but the last."""
+"""The shortest piece, except the last."""
 
 
 class InvalidJson(ValueError):
-    """A text is not one JSON object, or an ambiguous one."""
+    """A text is not JSON, or is ambiguous."""
 
 
 def load(text: str) -> Any:
-    """A JSON value; duplicate keys and numbers that are not finite are refused, since two readers could differ."""
+    """Return a JSON value; refuse duplicate keys and non-finite numbers, which parsers read differently."""
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except (ValueError, RecursionError) as error:
@@ -47,7 +47,7 @@ def _constant(word: str) -> Any:
 
 
 def _mended(value: Any) -> Any:
-    """Agents cut texts in the middle of a character; half of one cannot be written again, so a mark takes its place."""
+    """Replace halves of surrogate pairs, which cannot be encoded: agents cut texts in the middle of a character."""
     match value:
         case str():
             return _HALF.sub("�", value)
@@ -60,32 +60,32 @@ def _mended(value: Any) -> Any:
 
 
 def dump(value: Any) -> str:
-    """JSON in plain ASCII on one line, so that no text can break a stream."""
+    """Return JSON in ASCII on one line, so that no text can break a stream."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def a_dict(value: Any) -> Json:
-    """The value if it is an object, and an empty one otherwise."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def a_list(value: Any) -> list[Any]:
-    """The value if it is a list, and an empty one otherwise."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def a_str(value: Any) -> str:
-    """The value if it is a text, and an empty one otherwise."""
+    """Return the value if it is a text, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def a_count(value: Any) -> int | None:
-    """The value if it is a whole number of things."""
+    """Return the value if it is a non-negative integer, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def texts_of(content: Any) -> str:
-    """The words of a message's content: a text, or a list of parts; parts without words leave their type as a mark."""
+    """Return the text of a message's content, a text or a list of parts; other parts are shown by their type."""
     if isinstance(content, str):
         return content
     parts = [a_dict(part) for part in a_list(content)]
@@ -93,7 +93,7 @@ def texts_of(content: Any) -> str:
 
 
 def args_of(text: str) -> Json:
-    """The arguments of a call that were sent as text."""
+    """Return the arguments of a call from their text."""
     if not text.strip():
         return {}
     try:
@@ -104,46 +104,46 @@ def args_of(text: str) -> Json:
 
 
 def args_text(args: Mapping[str, Any]) -> str:
-    """The arguments of a call as they are sent; malformed ones exactly as they were."""
+    """Return the text of a call's arguments; malformed ones exactly as they were."""
     text = args.get(UNPARSED)
     return text if isinstance(text, str) and len(args) == 1 else dump(args)
 
 
 def freeform_text(args: Mapping[str, Any]) -> str:
-    """What a freeform tool is sent."""
+    """Return the input of a freeform tool."""
     text = args.get("input")
     return text if isinstance(text, str) else args_text(args)
 
 
 def is_freeform(asked: ModelRequest, tool: str) -> bool:
-    """Whether the agent offered the tool as one that takes plain text."""
+    """Return whether the agent offered the tool as one that takes plain text."""
     return any(offer.name == tool and offer.is_freeform for offer in asked.tools)
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A text in the pieces it is streamed in."""
+    """Yield the pieces in which a text is streamed."""
     size = max(_PIECE, len(text) // _PIECES + 1)
     for start in range(0, len(text), size):
         yield text[start : start + size]
 
 
 def sse(data: Json, event: str = "") -> bytes:
-    """One event of a stream."""
+    """Return a server-sent event."""
     name = f"event: {event}\n" if event else ""
     return f"{name}data: {dump(data)}\n\n".encode()
 
 
 def answer_id(prefix: str, asked: ModelRequest) -> str:
-    """The same for the same question, so that nothing here is drawn by lot."""
+    """Return an id derived from the request, so that answers are reproducible."""
     return prefix + hashlib.sha256(asked.raw).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFields:
-    """What a dialect reads in a request."""
+    """The fields that a dialect parses from a request."""
 
     model: str = ""
-    """Empty where the dialect says it elsewhere."""
+    """Empty if the dialect has it elsewhere."""
     stream: bool = False
     tools: tuple[OfferedTool, ...] = ()
     messages: tuple[ChatMessage, ...] = ()
@@ -160,11 +160,11 @@ class PartialCall:
     name: str = ""
     text: list[str] = field(default_factory=list)
     args: Json | None = None
-    """Where the dialect sends arguments whole."""
+    """Set if the dialect sends arguments in one piece."""
     is_freeform: bool = False
 
     def whole(self, number: int) -> ToolUse:
-        """The call as far as it came."""
+        """Return the call as far as it came."""
         text = "".join(self.text)
         args = self.args if self.args is not None else {"input": text} if self.is_freeform else args_of(text)
         return ToolUse(id=self.id.strip() or f"call_{number}", name=self.name.strip() or "unnamed", args=args)
@@ -177,19 +177,19 @@ class PartialTurn:
     text: list[str] = field(default_factory=list)
     calls: dict[Any, PartialCall] = field(default_factory=dict)
     usage: Json = field(default_factory=dict)
-    """As the dialect spells it; later counts replace earlier ones."""
+    """In the dialect's own fields; later counts replace earlier ones."""
     model: str = ""
     has_begun: bool = False
     is_complete: bool = False
     error: str = ""
 
     def call(self, key: Any) -> PartialCall:
-        """The call by the name its pieces come under."""
+        """Return the call with this key, creating it if needed."""
         return self.calls.setdefault(key, PartialCall())
 
 
 class Codec(NamedTuple):
-    """One dialect: how it is read, spelled and overheard."""
+    """One dialect: functions that parse requests, encode answers and observe answers."""
 
     read: Callable[[Json], RequestFields]
     plain: Callable[[ModelTurn, ModelRequest], Json]
@@ -204,7 +204,7 @@ class Codec(NamedTuple):
 def counted(
     tokens_in: int | None, tokens_out: int | None, cached: int | None, written: int | None = None
 ) -> ModelUsage | None:
-    """What was used, if both sides of it were said."""
+    """Return the usage, if input and output were reported."""
     if tokens_in is None or tokens_out is None:
         return None
     return ModelUsage(
@@ -213,7 +213,7 @@ def counted(
 
 
 def turn_of(gathered: PartialTurn, usage: ModelUsage | None) -> ModelTurn | None:
-    """The turn as far as it came; None if there was none, or what came cannot be one."""
+    """Return the turn as far as it came; None if there was none, or it is invalid."""
     if not gathered.has_begun:
         return None
     try:
@@ -228,5 +228,5 @@ def turn_of(gathered: PartialTurn, usage: ModelUsage | None) -> ModelTurn | None
 
 
 def event_stream(_asked: ModelRequest) -> str:
-    """The type of a stream of server-sent events."""
+    """Return the content type of server-sent events."""
     return "text/event-stream; charset=utf-8"

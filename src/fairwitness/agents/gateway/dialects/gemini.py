@@ -1,4 +1,4 @@
-"""Gemini's contents: parts in turns, and a stream that is events if asked for, and one growing list otherwise."""
+"""The Gemini dialect: contents with parts, and a stream of events or, by default, one growing list."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +34,7 @@ _ERRORS = {
 
 
 def _field(holder: Json, name: str) -> Any:
-    """A field by its name, or as the snake-case spelling that the dialect takes as well."""
+    """Return a field by its name or its snake_case spelling, which the dialect accepts too."""
     if name in holder:
         return holder[name]
     return holder.get("".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name))
@@ -61,7 +61,7 @@ def _offers(tool: Json) -> Iterator[OfferedTool]:
 
 
 def _small_types(schema: Any) -> Any:
-    """The dialect shouts its types: `OBJECT` is `object`."""
+    """Return a schema with types in lower case: the dialect writes `OBJECT` for `object`."""
     if isinstance(schema, list):
         return [_small_types(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,14 +1,14 @@
-"""Someone who listens to an answer as it passes: fed with its bytes, they tell the turn, as far as it came."""
+"""Parses an answer while its bytes pass, and returns the model's turn as far as it came."""
 
 from fairwitness.agents.gateway.dialects.base import Codec, InvalidJson, PartialTurn, a_dict, load, turn_of
 from fairwitness.contracts.agents.model import ModelTurn
 
 LONGEST = 64 * 1024 * 1024
-"""Whoever says more than this is not listened to any further, and has not finished."""
+"""Bytes of an answer; a longer one is not parsed and counts as incomplete."""
 
 
 class TurnObserver:
-    """Takes bytes in any pieces, and knows by the first of them whether this is a stream of events or one document."""
+    """Takes bytes in any pieces; the first of them tells a stream of events from one document."""
 
     def __init__(self, codec: Codec, *, longest: int = LONGEST) -> None:
         self._codec = codec
@@ -16,15 +16,15 @@ class TurnObserver:
         self._heard = 0
         self._is_document: bool | None = None
         self._pending: list[bytes] = []
-        """What came since the last line end; of a document, everything."""
+        """Bytes since the last line end; of a document, all bytes."""
         self._data: list[bytes] = []
-        """The lines of the event that is arriving."""
+        """The lines of the current event."""
         self._gathered = PartialTurn()
         self._read_at = 0
-        """How much of a document had come when it was last read."""
+        """Bytes of the document when it was last parsed."""
 
     def feed(self, chunk: bytes) -> None:
-        """The next bytes."""
+        """Take the next bytes."""
         self._heard += len(chunk)
         if self._heard > self._longest:
             self._pending.clear()
@@ -49,11 +49,11 @@ class TurnObserver:
             try:
                 event = load(data.decode("utf-8", "replace"))
             except InvalidJson:
-                return  # `[DONE]`, or nothing that the agent could read either
+                return  # `[DONE]`, or something that the agent cannot parse either
             self._codec.on_event(self._gathered, a_dict(event))
 
     def _all(self) -> PartialTurn:
-        """A document is read anew whenever more of it has come."""
+        """Return the turn; a document is parsed again whenever more of it has come."""
         if self._is_document and self._read_at < self._heard <= self._longest:
             self._read_at = self._heard
             self._gathered = self._document()
@@ -73,16 +73,16 @@ class TurnObserver:
         return gathered
 
     def turn(self) -> ModelTurn | None:
-        """The turn as far as it came; None if nothing of one came, or an error did instead."""
+        """Return the turn as far as it came; None if nothing came, or an error."""
         gathered = self._all()
         return turn_of(gathered, self._codec.usage(gathered.usage))
 
     @property
     def is_complete(self) -> bool:
-        """Whether the model said that it had finished; a turn that broke off may not be taken for one that did not."""
+        """Whether the model reported the end of its turn, so that the turn did not break off."""
         return self._heard <= self._longest and self._all().is_complete
 
     @property
     def error(self) -> str:
-        """What the provider said went wrong, in the middle of a stream or instead of an answer."""
+        """The provider's error, in the middle of a stream or instead of an answer."""
         return self._all().error

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, which most other providers speak too: one choice, deltas, and `[DONE]`."""
+"""The OpenAI Chat Completions dialect, which most other providers speak too: one choice, deltas, `[DONE]`."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ from fairwitness.agents.gateway.modes import ChatCall, ChatMessage, ChatResult, 
 from fairwitness.contracts.agents.model import ModelTurn, ModelUsage, ToolUse
 
 _CREATED = 1_600_000_000
-"""The dialect wants a time; nobody reads it, and answers are to be the same every day."""
+"""The dialect requires a time; a fixed one keeps answers reproducible."""
 _JSON_FORMATS = ("json_object", "json_schema")
 
 
@@ -134,7 +134,7 @@ def _frames(turn: ModelTurn, asked: ModelRequest) -> Iterator[bytes]:
 
 
 def failure(status: int, message: str) -> Json:
-    """OpenAI's error, in both of its dialects."""
+    """Return an error in the form of both OpenAI dialects."""
     code = {401: "invalid_api_key", 402: "insufficient_quota", 404: "not_found", 429: "rate_limit_exceeded"}.get(status)
     kind = "server_error" if status >= 500 else "rate_limit_error" if status == 429 else "invalid_request_error"
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -1,4 +1,4 @@
-"""OpenAI's responses: a list of items, and a stream of numbered events that ends with the whole response."""
+"""The OpenAI Responses dialect: a list of items, and a stream of numbered events that ends with the whole response."""
 
 from collections.abc import Iterator
 
