@@ -1,6 +1,6 @@
-"""A contract as an agent is shown it: the JSON Schema of what it writes itself, and every field of that in words.
+"""Describes a contract to an agent: the JSON Schema of the fields that it writes, and every field in words.
 
-Fields that the harness fills in are in neither. What an agent's signature fixes (which status, which nulls) is.
+Fields that the program fills in are in neither. What the agent's signature fixes (statuses, nulls) is in both.
 """
 
 import ast
@@ -29,23 +29,23 @@ Schema = dict[str, Any]
 
 
 def form_of(answer: str, known: Collection[str]) -> AnswerForm:
-    """What an answer must look like: the contract's JSON Schema without the fields that are known already."""
+    """Return the form of an answer: the contract's JSON Schema without the fields that are known already."""
     schema = copy.deepcopy(_documented(answer))
     _narrow(schema, BY_NAME[answer].shape)
     for way in sorted(known):
         if not _without(schema, schema, way.split(".")):
-            raise UsageError(f"{answer} has no field {visible(way)}, so nobody can fill it in")
+            raise UsageError(f"{answer} has no field {visible(way)} to fill in")
     return AnswerForm(name=answer, schema=_tidy(schema))
 
 
 def explain(answer: str, known: Collection[str]) -> str:
-    """Every field of an answer on a line of its own: its way, what stands there, and what it means."""
+    """Return a line for every field of an answer: its path, its type and its meaning."""
     schema = form_of(answer, known).schema
     return "\n".join(f"- `{field.way}`: {_sentence(schema, field)}" for field in fields_of(schema))
 
 
 class Field(NamedTuple):
-    """One field on the way through a schema; `[]` enters a list, `*` a mapping."""
+    """A field of a schema and its path; `[]` enters a list, `*` a mapping."""
 
     way: str
     node: Schema
@@ -53,7 +53,7 @@ class Field(NamedTuple):
 
 
 def fields_of(schema: Schema) -> Iterator[Field]:
-    """Every field of a schema in order, each before those inside it."""
+    """Yield every field of a schema in order, each before its inner fields."""
     yield from _fields(schema, schema, "")
 
 
@@ -65,7 +65,7 @@ def _documented(answer: str) -> Schema:
 
 
 class _WithFieldDocs(GenerateJsonSchema):
-    """Published schemas hold the words of classes only; an agent also needs those of single fields."""
+    """Generates schemas with the docstrings of fields: published schemas hold only those of classes."""
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)
@@ -77,7 +77,7 @@ class _WithFieldDocs(GenerateJsonSchema):
 
 @cache
 def _field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """The texts that stand below the fields of a class, read from its source: Python itself does not keep them."""
+    """Return the docstrings of a class's fields, read from its source: Python does not keep them."""
     docs: dict[str, str] = {}
     for shape in reversed(model.__mro__):
         if not issubclass(shape, BaseModel) or "[" in shape.__name__ or shape is BaseModel:
@@ -91,7 +91,7 @@ def _field_docs(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _classes(module: str) -> dict[str, ast.ClassDef]:
-    """The classes of a module; read once, since Python would read the whole of it for each class."""
+    """Return the classes of a module, parsed once: `inspect` would parse the module for each class."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return dict(_named(tree, ""))
 
@@ -104,7 +104,7 @@ def _named(inside: ast.Module | ast.ClassDef, way: str) -> Iterator[tuple[str, a
 
 
 def _narrow(schema: Schema, shape: Any) -> None:
-    """A signed document's completion, with what this signer may say and nothing else."""
+    """Narrow the completion of a signed document to what this signer may write."""
     if not (isinstance(shape, type) and issubclass(shape, SignedDocument)):
         return
     signature = SIGNATURES[shape.signer]
@@ -122,7 +122,7 @@ def _narrow(schema: Schema, shape: Any) -> None:
 
 
 def _without(root: Schema, node: Schema, way: list[str]) -> bool:
-    """Takes one field away; an object that has none left goes with it. False if there is no such field."""
+    """Remove a field, and its object if that has no field left; return False if there is no such field."""
     step, *rest = way
     for kind in _kinds(root, node):
         fields = kind.get("properties", {})
@@ -141,7 +141,7 @@ def _without(root: Schema, node: Schema, way: list[str]) -> bool:
 
 
 def _own(root: Schema, node: Schema) -> Schema:
-    """A node that nothing else refers to, so that changing it changes no other field of the same shape."""
+    """Return a copy of a node that nothing else refers to, so that a change affects no other field."""
     if "$ref" in node:
         beside = {key: value for key, value in node.items() if key != "$ref"}
         return {**copy.deepcopy(_at(root, node)), **beside}
@@ -156,7 +156,7 @@ def _at(root: Schema, node: Schema) -> Schema:
 
 
 def _kinds(root: Schema, node: Schema) -> list[Schema]:
-    """The shapes that a value may have, references followed."""
+    """Yield the schemas that a value may have, with references resolved."""
     if "$ref" in node:
         return _kinds(root, _at(root, node))
     several = node.get("anyOf") or node.get("oneOf")
@@ -164,7 +164,7 @@ def _kinds(root: Schema, node: Schema) -> list[Schema]:
 
 
 def _tidy(schema: Schema) -> Schema:
-    """Without titles, which only repeat the names, and without definitions that nothing uses any more."""
+    """Return the schema without titles, which repeat the names, and without unused definitions."""
     definitions = schema.pop("$defs", {})
     plain = _untitled(schema)
     used: Schema = {}
@@ -213,7 +213,7 @@ def _fields(root: Schema, node: Schema, way: str) -> Iterator[Field]:
 
 
 def _values(kind: Schema) -> list[Schema]:
-    """The shapes of a mapping's values, where its keys are free."""
+    """Return the schemas of a mapping's values, if its keys are free."""
     free = kind.get("additionalProperties")
     return [*kind.get("patternProperties", {}).values(), *([free] if isinstance(free, dict) else [])]
 
@@ -230,7 +230,7 @@ def _sentence(root: Schema, field: Field) -> str:
 
 
 def _described(root: Schema, kind: Schema) -> Iterator[Schema]:
-    """What has a docstring of its own: an object or a closed list of words, and those that a list holds."""
+    """Return the schemas that have a docstring: objects and enumerations, also as items of a list."""
     yield kind
     if "items" in kind:
         yield from _kinds(root, kind["items"])

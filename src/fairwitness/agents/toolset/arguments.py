@@ -1,4 +1,4 @@
-"""What each tool takes: checked before anything is judged, and shown to the model as JSON Schema."""
+"""The arguments of each tool: validated before the policy decides, and shown to the model as JSON Schema."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from fairwitness.agents.toolset.plain import one_line
 from fairwitness.contracts.common.tools import Tool, ToolCall
 
 MakeRelative = Callable[[str], str]
-"""Makes a path one from the worktree on."""
+"""Makes a path relative to the worktree."""
 _SHOWN_PROBLEMS = 3
 
 
@@ -29,12 +29,12 @@ Results = Annotated[int, Field(ge=1, le=200)]
 
 
 class Arguments(BaseModel):
-    """The arguments of one tool; an argument nobody knows is a mistake, since something was meant by it."""
+    """The arguments of one tool; an unknown argument is an error, since the model meant something by it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def judged(self) -> dict[str, Any]:
-        """What the policy has to see of them: fields of a `ToolCall`."""
+        """Return the fields of a `ToolCall` that the policy needs."""
         return {}
 
 
@@ -105,7 +105,7 @@ class RunInTerminal(Arguments):
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The words of the line; quotes are understood, nothing else is."""
+        """The words of the command line; only quotes are interpreted."""
         if "\n" in self.command.strip():
             raise ToolFailed("one command at a time, on one line")
         try:
@@ -249,7 +249,7 @@ ARGUMENTS: Mapping[Tool, type[Arguments]] = {
 
 
 def read_arguments(tool: Tool, given: Mapping[str, Any], relative: MakeRelative) -> Arguments:
-    """The arguments of a call; `ToolFailed` with what is wrong with them."""
+    """Return the arguments of a call; `ToolFailed` says what is wrong with them."""
     try:
         return ARGUMENTS[tool].model_validate(given, context=relative)
     except ValidationError as error:
@@ -262,5 +262,5 @@ def read_arguments(tool: Tool, given: Mapping[str, Any], relative: MakeRelative)
 
 
 def as_judged(tool: Tool, arguments: Arguments) -> ToolCall:
-    """The call as the policy judges it."""
+    """Return the call for the policy."""
     return ToolCall(tool=tool.value, **arguments.judged())

@@ -1,6 +1,7 @@
-"""Looking at files and folders, and writing whole files.
+"""The tools that read, list, write and edit files.
 
-Lines are shown with their numbers, since findings name lines; the tools that edit notice a number that was copied.
+Lines are shown with their numbers, since findings name lines; an edit with a copied number gets a hint. Several
+replacements are made all or not at all.
 """
 
 import contextlib
@@ -13,15 +14,15 @@ from fairwitness.agents.toolset.tree import WorktreeFiles, name_problem
 from fairwitness.errors import StoreError
 
 LINES_LIMIT = 1_000
-"""Lines of one answer."""
+"""Lines of one result."""
 ENTRIES_LIMIT = 500
 """Names of one listing."""
 _ROOM = TEXT_LIMIT - 1_000
-"""What is left for lines when everything else is said."""
+"""Characters for lines; the rest is for the heading."""
 
 
 def read_file(tree: WorktreeFiles, asked: ReadFile) -> str:
-    """Lines of a file with their numbers."""
+    """Return lines of a file with their numbers."""
     text = tree.read_text(asked.path)
     if not text:
         return f"{asked.path} is empty"
@@ -39,7 +40,7 @@ def read_file(tree: WorktreeFiles, asked: ReadFile) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text, without their ends; only a newline ends one."""
+    """Return the lines of a text without line ends; only a newline ends a line."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -47,7 +48,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def window(lines: list[str], start: int, end: int | None, what: str) -> tuple[list[str], int, int]:
-    """As many of the wanted lines as fit, and the numbers of the first and the last."""
+    """Return as many of the wanted lines as fit, and the numbers of the first and the last."""
     if start > len(lines):
         raise ToolFailed(f"{what} has only {len(lines)} lines")
     if end is not None and end < start:
@@ -64,7 +65,7 @@ def window(lines: list[str], start: int, end: int | None, what: str) -> tuple[li
 
 
 def list_dir(tree: WorktreeFiles, asked: ListDir) -> str:
-    """Names in a folder; folders end with a slash."""
+    """Return the names in a folder; folders end with a slash."""
     tree.require(asked.path, "folder")
     lines = []
     for entry in tree.entries(asked.path):
@@ -80,7 +81,7 @@ def list_dir(tree: WorktreeFiles, asked: ListDir) -> str:
 
 
 def create_file(tree: WorktreeFiles, asked: CreateFile) -> str:
-    """Writes a file, new or over what stands there; a role that may write a file may also rewrite it."""
+    """Create or replace a file; a role that may write a file may also replace it."""
     before = tree.kind(asked.path)
     if before == "folder":
         raise ToolFailed(f"{asked.path} is a folder")
@@ -91,7 +92,7 @@ def create_file(tree: WorktreeFiles, asked: CreateFile) -> str:
 
 
 def to_bytes(text: str) -> bytes:
-    """A text as it is stored."""
+    """Return the bytes of a text; `ToolFailed` if no file can hold it."""
     if "\0" in text:
         raise ToolFailed("the text has a NUL character")
     try:
@@ -105,14 +106,14 @@ _COUNTED = 1_000
 
 
 def replace_string(tree: WorktreeFiles, asked: ReplaceString) -> str:
-    """One replacement."""
+    """Make one replacement."""
     text, line = _replaced(tree.read_text(asked.path), asked)
     tree.write(asked.path, to_bytes(text))
     return f"replaced in {asked.path} at line {line}"
 
 
 def multi_replace(tree: WorktreeFiles, asked: tuple[ReplaceString, ...]) -> str:
-    """Several replacements; each sees what those before it did. The files are written when all of them fit."""
+    """Make several replacements, each after those before it; the files are written only if all of them fit."""
     before: dict[str, str] = {}
     after: dict[str, str] = {}
     said = []
@@ -142,12 +143,12 @@ def _write_all(tree: WorktreeFiles, before: dict[str, str], after: dict[str, byt
 
 
 def _replaced(text: str, asked: ReplaceString) -> tuple[str, int]:
-    """The text with its one place replaced, and the line of that place."""
+    """Return the text with the replacement, and its line."""
     old, new = asked.old_string, asked.new_string
     if old == new:
         raise ToolFailed(f"{asked.path}: old_string and new_string are the same")
     if old not in text and "\r\n" in text and "\r" not in old:
-        # the reader was shown lines, not how they end
+        # the model was shown lines without their ends
         old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
     count = _count(text, old)
     if count != 1:
@@ -157,7 +158,7 @@ def _replaced(text: str, asked: ReplaceString) -> tuple[str, int]:
 
 
 def _count(text: str, part: str) -> int:
-    """How often a part stands in a text, overlaps counted: each is a place that could be meant."""
+    """Return how often a part occurs in a text, with overlaps: each could be meant."""
     count, place = 0, text.find(part)
     while place >= 0 and count < _COUNTED:
         count, place = count + 1, text.find(part, place + 1)

@@ -1,6 +1,6 @@
-"""Patterns of paths: globs as people write them, and the lines of a `.gitignore`.
+"""Patterns of paths: globs, and the lines of a `.gitignore`.
 
-A pattern comes from a model or from a repository, so matching takes time in proportion to the path, whatever it says.
+A pattern comes from a model or a repository, so the time to match is proportional to the path, whatever the pattern.
 """
 
 import fnmatch
@@ -15,15 +15,15 @@ _ALTERNATIVES = 64
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a path fits a glob: `*` and `?` stay in one folder, `**` does not, `{a,b}` is either.
+    """Return whether a path matches a glob: `*` and `?` match within a folder, `**` across folders, `{a,b}` either.
 
-    A pattern without a slash is meant for the name alone, in whatever folder.
+    A pattern without a slash matches the name in any folder.
     """
     return any(_fits(_segments(each), path.split("/")) for each in alternatives(pattern))
 
 
 def alternatives(pattern: str) -> tuple[str, ...]:
-    """A pattern with its braces written out; so many at most that nobody waits for them."""
+    """Return the alternatives of a pattern with braces, up to a limit."""
     found = [pattern]
     while len(found) <= _ALTERNATIVES:
         index = next((index for index, each in enumerate(found) if _BRACES.search(each)), None)
@@ -57,13 +57,13 @@ class _IgnoreLine:
 
 
 class Ignored:
-    """What the `.gitignore` at the root names; those further in, and git's own lists, are not looked at."""
+    """The `.gitignore` at the root; nested ones and git's own lists are not read."""
 
     def __init__(self, text: str) -> None:
         self._lines = tuple(line for each in text.splitlines()[:2000] if (line := _read(each)) is not None)
 
     def names(self, path: str, *, is_folder: bool) -> bool:
-        """Whether a path is ignored; the last line that fits it decides."""
+        """Return whether a path is ignored; the last matching line decides."""
         parts = path.split("/")
         for line in reversed(self._lines):
             if (is_folder or not line.folders_only) and _fits(line.segments, parts):

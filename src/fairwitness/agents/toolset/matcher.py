@@ -1,7 +1,7 @@
-"""Looks for a pattern in texts; run as a program of its own, since a pattern of a model's may never come to an end.
+"""Searches texts for a pattern; runs as a program of its own, since a model's pattern may never end.
 
-It gets everything by its standard input and opens nothing: first a line of JSON, then for each file a line with its
-name and size, and its bytes. What it found is one JSON document on its standard output.
+It reads everything from standard input and opens nothing: a line of JSON, then for each file a line with its name and
+size, and its bytes. It writes the result as one JSON document to standard output.
 """
 
 import json
@@ -17,7 +17,7 @@ _BINARY_HEAD = 8_000
 
 
 def main(source: IO[bytes], target: IO[str]) -> None:
-    """Answers one search."""
+    """Run one search."""
     asked = json.loads(source.readline())
     try:
         pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)
@@ -30,7 +30,7 @@ def main(source: IO[bytes], target: IO[str]) -> None:
 
 
 def search(pattern: re.Pattern[str], source: IO[bytes], most: int) -> dict[str, Any]:
-    """All lines that match, up to a number; `more` tells that there was another one."""
+    """Return the matching lines up to a number; `more` tells that there was another one."""
     found: list[tuple[str, int, str]] = []
     while header := source.readline():
         name, _, size = header.decode().rstrip("\n").rpartition("\t")
@@ -48,7 +48,7 @@ def search(pattern: re.Pattern[str], source: IO[bytes], most: int) -> dict[str, 
 
 
 def _bound() -> None:
-    """However this process is left behind, it comes to an end."""
+    """Limit this process, so that it ends even if it is left behind."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))

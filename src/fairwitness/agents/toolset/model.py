@@ -1,4 +1,4 @@
-"""The words of the toolset: what is offered, what a call came to, and what commands may reach beside the worktree."""
+"""The types of the toolset: offered tools, results, and the environment of commands."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Limits, Network, Violation
 
 ToolSource = Callable[..., Awaitable[str] | str]
-"""Answers a tool that the toolset has no way of its own for; called with the tool's arguments by name."""
+"""Answers a tool that the toolset does not implement; called with the tool's arguments by name."""
 GitReader = Callable[[tuple[str, ...]], Awaitable[str] | str]
-"""Answers `git …` outside the sandbox, for a command line that was judged before."""
+"""Answers `git …` outside the sandbox, for a command that the policy allowed."""
 
 TEXT_LIMIT = 24_000
-"""Characters of a result; a model that wants more asks for another part."""
+"""Characters of a result; a model can ask for another part."""
 FILE_LIMIT = 2 << 20
 """Bytes of a file that is read, edited or written as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as it is offered to a model."""
+    """A tool that is offered to a model."""
 
     name: str
     description: str
@@ -30,17 +30,17 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call came to."""
+    """The result of a call."""
 
     ok: bool
-    """Whether the tool did what it was asked for. A command that failed was run: its exit code is the answer."""
+    """Whether the tool did its work. A command that ran and failed is True: its exit code is the result."""
     text: str
-    """What the model sees: bounded, without the worktree's absolute path, durations of ours, or terminal codes."""
+    """The text for the model: bounded, without the worktree's absolute path, our durations, or terminal codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandEnvironment:
-    """What commands may reach beside the worktree."""
+    """What commands may access beside the worktree, and their limits."""
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
@@ -48,19 +48,19 @@ class CommandEnvironment:
     network: Network = Network.LOOPBACK
     wall_s: float = 120
     limits: Limits | None = None
-    """Where both say how long a command may take, the shorter time holds."""
+    """The shorter of its time and `wall_s` applies."""
     min_tier: SandboxTier = SandboxTier.UID
-    """The weakest way of keeping commands in that will do."""
+    """The weakest sandbox that is acceptable."""
 
 
 class ToolFailed(Exception):
-    """Why a tool did not do what it was asked for, in a sentence for the model."""
+    """A tool failed; the message is a sentence for the model."""
 
     def __init__(self, why: str, *, violations: tuple[Violation, ...] = ()) -> None:
         super().__init__(why)
         self.violations = violations
-        """What a command tried that it may not."""
+        """Accesses of the command that the sandbox found."""
 
 
 class ToolCancelled(Exception):
-    """The caller is gone; nobody waits for a result any more."""
+    """The call was cancelled; nothing waits for its result."""

@@ -1,4 +1,4 @@
-"""How each tool is offered to a model: a few words, what its role may do with it, and the schema of its arguments."""
+"""The description of each tool for a model: its purpose, what its role may do with it, and its schema."""
 
 import copy
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ WORDS: Mapping[Tool, str] = {
 
 
 def offer(tool: Tool, role: Role, scope: Scope) -> ToolSpec:
-    """One tool, with what this role may do with it in this scope."""
+    """Return a tool with what this role may do with it in this scope."""
     words = WORDS[tool]
     if tool in _WRITES:
         words += f" You may write: {_listed(writable(role, scope))}."
@@ -56,14 +56,14 @@ def offer(tool: Tool, role: Role, scope: Scope) -> ToolSpec:
 
 
 def writable(role: Role, scope: Scope) -> list[str]:
-    """Globs of what a role may write."""
+    """Return the globs of files that a role may write."""
     policy = POLICIES[role]
     documents = [f"{scope.folder}/{output}" for output in policy.outputs if scope.folder]
     return [*documents, *(scope.writes if policy.source else ())]
 
 
 def runnable(role: Role, scope: Scope) -> list[str]:
-    """Beginnings of the commands that a role may run."""
+    """Return the beginnings of commands that a role may run."""
     policy = POLICIES[role]
     return [" ".join(argv) for argv in (*policy.programs, *(scope.commands if policy.project_commands else ()))]
 
@@ -91,7 +91,7 @@ def _schema(tool: Tool) -> dict[str, Any]:
 
 
 def _simple(value: Any, shared: Mapping[str, Any]) -> Any:
-    """Without references, titles and nulls: not every model's interface takes them, and none needs them."""
+    """Return a schema without references, titles and nulls: some model interfaces refuse them, none needs them."""
     if isinstance(value, list):
         return [_simple(each, shared) for each in value]
     if not isinstance(value, dict):

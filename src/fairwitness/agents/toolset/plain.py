@@ -1,4 +1,4 @@
-"""What a model is shown: no terminal codes, no unseen signs, no path of this machine, and not too much."""
+"""Prepares texts for a model: no terminal codes, no invisible characters, no local path, and a limit of length."""
 
 import os
 import re
@@ -14,16 +14,16 @@ _CODES = re.compile(
     r"|\x1b[ -/]{0,8}[0-~]"
 )
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # commands to a terminal; tab and newline stay
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters; tab and newline stay
     "\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e0fff]"  # halves of signs, and signs that a person does not see
+    "\ud800-\udfff\U000e0000-\U000e0fff]"  # surrogates and invisible characters
 )
 LINE_LIMIT = 2_000
 """Characters of one line."""
 
 
 def without_codes(text: str) -> str:
-    """The output of a command as a person would find it on the screen: colours gone, overwritten lines gone."""
+    """Return the output of a command as a screen shows it: without colours and overwritten lines."""
     plain = _CODES.sub("", text)
     if "\r" not in plain:
         return plain
@@ -31,24 +31,24 @@ def without_codes(text: str) -> str:
 
 
 def spelled(text: str) -> str:
-    """The text with what commands a terminal, or is not to be seen, spelled out; tabs and line ends stay."""
+    """Return the text with control and invisible characters escaped; tabs and line ends stay."""
     return _UNSEEN.sub(lambda sign: sign.group().encode("unicode_escape").decode("ascii"), text)
 
 
 def one_line(text: str, limit: int = 400) -> str:
-    """A text from anywhere as part of one sentence."""
+    """Return a text from any source as part of one sentence."""
     line = spelled(text).replace("\n", "\\n").replace("\t", " ")
     return line if len(line) <= limit else f"{line[: limit // 2]}…{line[-(limit // 2) :]}"
 
 
 def short_line(line: str) -> str:
-    """A line that may be very long."""
+    """Return a line, cut if it is very long."""
     more = len(line) - LINE_LIMIT
     return line if more <= 0 else f"{line[:LINE_LIMIT]}… [{more} more characters]"
 
 
 def head_and_tail(text: str, limit: int) -> str:
-    """The beginning and the end of a text, in whole lines as far as there are any."""
+    """Return the beginning and the end of a text, in whole lines if possible."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -62,20 +62,20 @@ def head_and_tail(text: str, limit: int) -> str:
 
 
 class PathVeil:
-    """Takes the worktree's place on this machine out of a text: it is another one on each machine, and each time."""
+    """Replaces the worktree's absolute path, which differs between machines and runs."""
 
     def __init__(self, worktree: Path) -> None:
         spellings = {str(worktree), os.path.normpath(worktree), os.path.realpath(worktree)}
         self._spellings = tuple(sorted(spellings, key=len, reverse=True))
         either = "|".join(map(re.escape, self._spellings))
-        self._root = re.compile(f"(?:{either})(?![\\w-]|\\.\\w)")  # a neighbour may begin alike
+        self._root = re.compile(f"(?:{either})(?![\\w-]|\\.\\w)")  # not a longer name that begins the same
 
     def over(self, text: str, limit: int = TEXT_LIMIT) -> str:
-        """A result as it is shown."""
+        """Return a result for a model."""
         return head_and_tail(spelled(self._root.sub(".", text)), limit)
 
     def relative(self, path: str) -> str:
-        """A path as it is judged: from the worktree on, without empty parts. What leads elsewhere stays as it is."""
+        """Return a path relative to the worktree, without empty parts; a path elsewhere is not changed."""
         for root in self._spellings:
             if path == root or path.startswith(f"{root}/"):
                 path = path[len(root) :].lstrip("/") or "."

@@ -1,8 +1,8 @@
-"""Finding files by name and lines by content, in bounded time whatever the pattern.
+"""The tools that find files by name and lines by content, in bounded time for any pattern.
 
-A pattern of a model's can keep Python's matcher busy for ever, and nothing stops a thread. So the files are opened
-here, safely, and their bytes are handed to a process of ours (`matcher`) that opens nothing and can be killed. The
-sandbox would do as well, but a search is the most frequent call there is, and must work where commands are scripted.
+A model's pattern can keep Python's `re` busy for ever, and a thread cannot be stopped. So the files are opened here,
+safely, and their bytes are passed to a process (`matcher`) that opens nothing and can be killed. The sandbox could do
+the same, but searches are the most frequent calls, and must work where commands are scripted.
 """
 
 import contextlib
@@ -25,16 +25,16 @@ from fairwitness.agents.toolset.plain import one_line, spelled
 from fairwitness.agents.toolset.tree import Walk, WorktreeFiles
 
 SEARCH_S = 10.0
-"""How long one search may take."""
+"""Seconds that one search may take."""
 SEARCHED_FILE = 1 << 20
-"""Bytes of a file that is searched; a larger one is passed over, and that is said."""
+"""Bytes of a file that is searched; a larger one is skipped, and the result says so."""
 SEARCHED_BYTES = 48 << 20
-"""Bytes of one search."""
+"""Bytes that one search reads, at most."""
 _LOOK_S = 0.05
 
 
 def file_search(tree: WorktreeFiles, asked: FileSearch, cancel: threading.Event) -> str:
-    """Paths that fit a glob."""
+    """Return the paths that match a glob."""
     walk = tree.walk(".", cancel)
     found: list[str] = []
     more = False
@@ -49,7 +49,7 @@ def file_search(tree: WorktreeFiles, asked: FileSearch, cancel: threading.Event)
 
 
 def grep_search(tree: WorktreeFiles, asked: GrepSearch, cancel: threading.Event, *, seconds: float = SEARCH_S) -> str:
-    """Lines that hold a text or match a pattern."""
+    """Return the lines that contain a text or match a pattern."""
     if tree.kind(asked.path) == "none":
         raise ToolFailed(f"there is no file or folder {asked.path}")
     walk = tree.walk(asked.path, cancel)
@@ -72,7 +72,7 @@ def grep_search(tree: WorktreeFiles, asked: GrepSearch, cancel: threading.Event,
 
 
 def listing(lines: list[str], nothing: str, notes: list[str], walk: Walk) -> str:
-    """What was found, a line each, and what should be known about it."""
+    """Return the results, a line each, and the notes about them."""
     if walk.cut_short:
         notes.append(f"only the first {walk.most} names were looked at")
     tail = [f"[{note}]" for note in notes]
@@ -80,7 +80,7 @@ def listing(lines: list[str], nothing: str, notes: list[str], walk: Walk) -> str
 
 
 class _Texts:
-    """The files of one search as the matcher gets them."""
+    """The files of one search, as input of the matcher."""
 
     def __init__(self, tree: WorktreeFiles, asked: GrepSearch, cancel: threading.Event) -> None:
         self.notes: list[str] = []
@@ -107,9 +107,9 @@ class _Texts:
 
 
 def matched(told: bytes, cancel: threading.Event, seconds: float) -> dict[str, Any]:
-    """What the matcher found; it is dead when this returns, however it returns."""
+    """Run the matcher and return its result; its process has ended when this returns or raises."""
     command = [sys.executable, "-I", "-S", "-X", "utf8", str(Path(matcher.__file__))]
-    with tempfile.TemporaryFile() as source:  # a pipe would have to be written to while we wait
+    with tempfile.TemporaryFile() as source:  # a pipe would have to be written while waiting
         source.write(told)
         source.seek(0)
         with subprocess.Popen(

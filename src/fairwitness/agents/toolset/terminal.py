@@ -1,4 +1,4 @@
-"""Commands of an agent: found on the surroundings' path, run in the sandbox without a shell, and told in short."""
+"""Runs commands of an agent in the sandbox, without a shell, and summarizes their output."""
 
 import os
 import signal
@@ -15,13 +15,13 @@ from fairwitness.sandbox.checked_command import PATH
 from fairwitness.sandbox.runner import Finished, Runner
 
 _QUIET: Mapping[str, str] = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-"""No colours, and no files that nobody asked for; the surroundings may say otherwise."""
+"""No colours, and no bytecode files; the environment of the dispatch may override it."""
 _OUT_ROOM, _ERR_ROOM = 14_000, 7_000
 _SHOWN_VIOLATIONS = 10
 
 
 class Terminal:
-    """Runs one command after the other and keeps the output of the last."""
+    """Runs commands and keeps the output of the last one."""
 
     def __init__(self, worktree: Path, runner: Runner, surroundings: CommandEnvironment, *, writable: bool) -> None:
         self._worktree, self._runner, self._surroundings = worktree, runner, surroundings
@@ -29,7 +29,7 @@ class Terminal:
         self._last: list[str] | None = None
 
     def run(self, argv: tuple[str, ...], cancel: threading.Event) -> str:
-        """Runs a command line that was judged; a command that ran and failed has an answer too."""
+        """Run a command that the policy allowed and return its result, also if the command failed."""
         program = self._program(argv[0])
         try:
             finished = self._runner.run(self._command(program, argv), cancel=cancel)
@@ -46,13 +46,13 @@ class Terminal:
         raise ToolFailed(text, violations=result.violations)
 
     def keep(self, text: str) -> str:
-        """Output of a command that was answered elsewhere."""
+        """Keep and return the output of a command that was answered elsewhere."""
         plain = without_codes(text)
         self._last = split_lines(plain)
         return head_and_tail(spelled(plain), _OUT_ROOM) or "no output"
 
     def output(self, start: int, end: int | None) -> str:
-        """Lines of the last command's output."""
+        """Return lines of the last command's output."""
         if self._last is None:
             raise ToolFailed("no command was run yet")
         if not self._last:
@@ -79,7 +79,7 @@ class Terminal:
         )
 
     def _program(self, name: str) -> str:
-        """The program as an absolute path; a name is looked for on the path, and never in the worktree by chance."""
+        """Return the absolute path of a program; a bare name is looked up on PATH, never in the worktree."""
         if "/" in name:
             path = Path(self._worktree, name)
             found = str(path) if _is_program(path) else None
@@ -111,7 +111,7 @@ def _is_program(path: Path) -> bool:
 
 
 def _text(kept: bytes, total: int, head: int) -> str:
-    """What was kept of a stream, with a mark where something is missing."""
+    """Return the kept part of a stream, with a mark where bytes are missing."""
     if total > len(kept):
         missing = f"\n[… {total - len(kept)} bytes left out …]\n".encode()
         kept = kept[:head] + missing + kept[head:]

@@ -1,7 +1,7 @@
-"""One agent's tools: only its role's are offered, each call is judged, and what it came to is a text for a model.
+"""The tools of one dispatch: only those of its role are offered, every call is checked, and its result is a text.
 
-Nothing a model does raises. Calls on files take turns, and a few commands may run beside each other; what is answered
-from elsewhere (`sources`) waits for nobody. A call that is cancelled has ended its command first.
+Nothing that a model does raises. Calls on files run one at a time, a few commands run concurrently, and tools that are
+answered elsewhere (`sources`) do not wait. A cancelled call returns only after its command has ended.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ OWN_TOOLS = frozenset(
         Tool.TERMINAL_OUTPUT,
     }
 )
-"""What is answered here; everything else is answered by a source, or not offered."""
+"""Tools that are implemented here; any other is answered by a source or not offered."""
 COMMANDS_AT_ONCE = 4
 _NAMES = frozenset(tool.value for tool in Tool)
 _TARGET = 2_000
@@ -72,8 +72,8 @@ class Toolbox:
         git: GitReader | None = None,
         denied: Callable[[Denial], None] | None = None,
     ) -> None:
-        """`git` answers git's reading commands outside the sandbox, where the repository is; without it they run
-        inside like any other. `denied` is told of every refusal as it happens."""
+        """Set the tools of a dispatch. `git` answers git's reading commands outside the sandbox, where the repository
+        is; without it they run inside like any other. `denied` is called with every denial."""
         if not worktree.is_absolute() or worktree == Path("/"):
             raise UsageError(f"{worktree} is no place for a worktree", next_step="name a folder from the root on")
         if doubled := OWN_TOOLS & set(sources):
@@ -90,29 +90,29 @@ class Toolbox:
 
     @property
     def denials(self) -> tuple[Denial, ...]:
-        """Everything that was refused so far."""
+        """All denials so far."""
         return tuple(self._denials)
 
     def offered(self) -> tuple[ToolSpec, ...]:
-        """What the role has and something here can answer; nothing else is ever shown to a model."""
+        """Return the tools of the role that can be answered; a model is shown no others."""
         return tuple(offer(tool, self.role, self.scope) for tool in Tool if self._has(tool))
 
     def judge(self, call: ToolCall, *, target: str = "") -> Allowed | Refused:
-        """May the role make this call? A refusal is kept, and told; `target` says of what, if the call cannot."""
+        """Return whether the role may make a call, and record a denial; `target` replaces the one of the call."""
         answer = may_call(self.role, call, self.scope)
         if isinstance(answer, Refused):
             self._deny(Layer.DECISION, call.tool, target or _target(call), answer.reason)
         return answer
 
     def deny(self, denial: Denial) -> None:
-        """Keeps and tells a refusal that was found elsewhere: by the sandbox, or by who could not tell what was meant.
+        """Record a denial from elsewhere: by the sandbox, or for an unclear call.
 
-        Its texts may be an agent's own words: they are kept short, visible and without the worktree's place.
+        Its texts may come from an agent: they are shortened, made visible and stripped of the worktree's path.
         """
         self._deny(denial.layer, denial.tool, denial.target, denial.reason)
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> ToolResult:
-        """Makes one call. Whatever is wrong with it is said in the result."""
+        """Make a call; its result says what is wrong with it, if anything."""
         try:
             return ToolResult(True, self._veil.over(await self._call(tool, args)))
         except ToolFailed as why:
@@ -122,7 +122,7 @@ class Toolbox:
             return ToolResult(False, self._veil.over(str(why)))
 
     async def close(self) -> None:
-        """Ends what is running; nothing is answered afterwards."""
+        """End running calls; later calls fail."""
         self._is_closed = True
         for stop in self._working.values():
             stop.set()
@@ -187,10 +187,10 @@ class Toolbox:
                 return await asyncio.shield(working)
             except asyncio.CancelledError:
                 stop.set()
-                while not working.done():  # its command is dead when it returns, and not before
+                while not working.done():  # its command has ended when it returns
                     with contextlib.suppress(asyncio.CancelledError):
                         await asyncio.wait({working})
-                working.exception()  # it was seen; nobody waits for it any more
+                working.exception()  # mark it as retrieved
                 raise
             except ToolCancelled:
                 raise ToolFailed("it was stopped") from None
@@ -222,12 +222,12 @@ class Toolbox:
 
 
 def _target(call: ToolCall) -> str:
-    """What a call is about."""
+    """Return the paths, command, query or agent of a call."""
     return " ".join([*call.paths, *(call.argv or ()), *filter(None, (call.sql, call.agent))])
 
 
 async def _answered(ask: Callable[[], Any]) -> str:
-    """What a source says; what it cannot do is a sentence like any other."""
+    """Return the text of a source; its errors become `ToolFailed`."""
     try:
         answer = ask()
         return str(await answer if inspect.isawaitable(answer) else answer)

@@ -1,6 +1,6 @@
-"""The files of one worktree: reached part by part without following a link, and never waiting on one.
+"""The files of one worktree, opened part by part without following links and without blocking on a pipe.
 
-What cannot be read or written becomes one sentence. Whatever stands behind a planted link is neither.
+A file that cannot be read or written gives a sentence; nothing behind a planted link is read or written.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from fairwitness.rules.tool_policy import path_problem
 _IGNORE_LIMIT = 256 << 10
 _EXECUTABLE = 0o111
 FILES_LIMIT = 50_000
-"""Names that one walk looks at."""
+"""Names that one walk visits, at most."""
 
 
 def name_problem(path: str) -> str | None:
-    """Why a path that was found cannot be used by an agent, or None."""
+    """Return why an agent cannot use a path that was found, or None."""
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:
@@ -35,13 +35,13 @@ def name_problem(path: str) -> str | None:
 
 
 class WorktreeFiles:
-    """A worktree, by paths that were judged before."""
+    """The files of a worktree, by paths that the policy allowed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def kind(self, path: str) -> Literal["file", "folder", "none"]:
-        """What stands at a path; a link, a pipe or a device is refused."""
+        """Return what is at a path; a link, a pipe or a device is refused."""
         if path == ".":
             return "folder"
         try:
@@ -57,7 +57,7 @@ class WorktreeFiles:
             raise ToolFailed(error.what) from None
 
     def require(self, path: str, wanted: Literal["file", "folder"]) -> None:
-        """A sentence for whoever asked for something else."""
+        """Raise `ToolFailed` unless the path is a file or a folder as wanted."""
         found = self.kind(path)
         if found == "none":
             raise ToolFailed(f"there is no {wanted} {path}")
@@ -65,14 +65,14 @@ class WorktreeFiles:
             raise ToolFailed(f"{path} is a {found}, not a {wanted}")
 
     def read(self, path: str, limit: int = FILE_LIMIT) -> bytes:
-        """The bytes of a plain file."""
+        """Return the bytes of a regular file."""
         try:
             return read_plain(self.root, path, limit=limit)
         except StoreError as error:
             raise ToolFailed(error.what) from None
 
     def read_text(self, path: str) -> str:
-        """The text of a file exactly as it stands, line ends included."""
+        """Return the exact text of a file, with its line ends."""
         self.require(path, "file")
         data = self.read(path)
         if b"\0" in data:
@@ -83,7 +83,7 @@ class WorktreeFiles:
             raise ToolFailed(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from None
 
     def write(self, path: str, data: bytes) -> None:
-        """A file written whole; one that could be executed still can."""
+        """Write a whole file; an executable one stays executable."""
         if len(data) > FILE_LIMIT:
             raise ToolFailed(f"{len(data)} bytes are more than the {FILE_LIMIT} that a file may have")
         try:
@@ -111,14 +111,14 @@ class WorktreeFiles:
                 os.close(handle)
 
     def entries(self, path: str) -> tuple[Entry, ...]:
-        """What stands in a folder, sorted."""
+        """Return the entries of a folder, sorted."""
         try:
             return list_folder(self.root, "" if path == "." else path)
         except StoreError as error:
             raise ToolFailed(error.what) from None
 
     def walk(self, start: str, cancel: threading.Event) -> "Walk":
-        """All plain files beneath a folder that an agent may touch and git does not ignore, in order."""
+        """Return a walk over the regular files below a folder that an agent may access and git does not ignore."""
         try:
             ignored = Ignored(read_plain(self.root, ".gitignore", limit=_IGNORE_LIMIT).decode("utf-8", "replace"))
         except StoreError:
@@ -128,7 +128,7 @@ class WorktreeFiles:
 
 @dataclass
 class Walk:
-    """One walk; `cut_short` tells afterwards whether there was more than it looks at."""
+    """A walk over files; `cut_short` tells afterwards whether it stopped at its limit."""
 
     tree: WorktreeFiles
     start: str
@@ -153,7 +153,7 @@ class Walk:
             if name_problem(path) is not None or self.ignored.names(path, is_folder=is_folder):
                 continue
             if is_folder:
-                with contextlib.suppress(ToolFailed):  # it went, or became something else, while we walked
+                with contextlib.suppress(ToolFailed):  # it was removed or replaced meanwhile
                     waiting += [(path, entry) for entry in reversed(self.tree.entries(path))]
             elif entry.kind == "file":
                 yield path
