@@ -209,15 +209,15 @@ class _Other(RunnerFactory):
         )
         files = Store(repository.top or state)
         harness = CommandHarness(log, parts, order.commands, order.limits.command_seconds)
-        asker = AgentCaller(log, maker.context, maker.deps, worktrees, identity, roles=self._roles)
+        agent_caller = AgentCaller(log, maker.context, maker.deps, worktrees, identity, roles=self._roles)
         briefs = AutopilotBriefs(log, repository, shadow, Learnings(log, files).text)
         context = AutopilotContext(
-            log=log, repo=world, shadow=shadow, files=files, harness=harness, asker=asker, briefs=briefs
+            log=log, repo=world, shadow=shadow, files=files, harness=harness, agent_caller=agent_caller, briefs=briefs
         )
 
         def graph_desk(number: int) -> AutopilotGraphRunner:
             graph = graph_of(log, number)
-            work = NodeExecutor(log, graph, repository, shadow, harness, asker, briefs)
+            work = NodeExecutor(log, graph, repository, shadow, harness, agent_caller, briefs)
             return AutopilotGraphRunner(world, log, graph, work, prover(parts, run_id))
 
         return AutopilotRunner(context, graph_desk)

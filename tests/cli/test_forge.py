@@ -73,7 +73,7 @@ def test_a_plan_waits_for_its_review_is_edited_approved_and_carried_out(tmp_path
     begun = said(top, *BEGIN, code=4)
     run = last_run(top)
     assert f"fairwitness answer {run.run_id} approve|return|abandon" in begun.stdout
-    assert "The plan is made. Shall it be carried out?" in begun.stdout
+    assert "The plan is ready. Carry it out?" in begun.stdout
     assert hint(begun) == f"fairwitness plan show {run.run_id}"
     (waiting,) = plain(top, "inbox", code=4)["waiting"]
     assert (waiting["run_id"], waiting["gate_id"]) == (run.run_id, "plan-review.1")
@@ -114,7 +114,7 @@ def test_a_plan_is_returned_cancelled_taken_up_again_and_abandoned(tmp_path: Pat
     grounds.plans(planned(ONE), plan=2)
     top = grounds.top
     assert "PLAN REVIEW" in said(top, *BEGIN, "--plan-only").stdout
-    assert said(top, "answer", "return", code=2).stderr.startswith("fairwitness: return needs a word of yours\n")
+    assert said(top, "answer", "return", code=2).stderr.startswith("fairwitness: return needs a text\n")
     said(top, "answer", "return", "--text", "One is enough.")
     assert "PLAN REVIEW: 0/1 merged" in said(top, "resume", code=4).stdout
     run = last_run(top)
@@ -151,7 +151,7 @@ def test_somebody_at_a_terminal_reviews_the_plan_there(tmp_path: Path) -> None:
     top = Grounds.lay_out(tmp_path, ONE).top
     with Terminal(*BEGIN, cwd=top) as terminal:
         terminal.wait_for(lambda lines: any("Your answer" in line for line in lines), seconds=200)
-        assert "The plan is made. Shall it be carried out?" in terminal.said
+        assert "The plan is ready. Carry it out?" in terminal.said
         terminal.type("abandon\n")
         assert terminal.ended() == 1
     assert "abandoned by Ada" in terminal.said
@@ -328,7 +328,7 @@ WRONG: tuple[tuple[tuple[str, ...], str], ...] = (
     (("forge", "x", "--plan-only", "--approve"), "leave out --approve"),
     (("forge", "x", "--cassette", "nowhere"), "nowhere"),
     (("forge", "x", "--agents", "nobody"), "there is no agent 'nobody'"),
-    (("answer", "last", "approve"), "asks nothing"),
+    (("answer", "last", "approve"), "has no open question"),
 )
 
 

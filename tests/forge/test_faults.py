@@ -329,9 +329,9 @@ def test_helpers_are_limited_and_subtasks_are_what_happened_and_not_what_is_said
     assert run.carry() is WatchEnd.COMPLETED, run.events("run.failed")
     told = run.transcript("task-001-1")
     for refusal in (
-        "only a refinery hands out parts of type 3; use type 1 or 2",
-        "subtask-002 cannot be handed out: it waits for subtask-001",
-        "subtask-001 cannot be handed out: it is for worker-1",
+        "only a refinery may write subtasks of type 3; use type 1 or 2",
+        "subtask-002 cannot be assigned: it waits for subtask-001",
+        "subtask-001 cannot be assigned: it is for worker-1",
         "no more helpers: 1 of 1 were started",
     ):
         assert refusal in told

@@ -39,7 +39,7 @@ from fairwitness.runs.autopilot.initial_files import ignore_runtime_files
 from fairwitness.runs.autopilot.learnings import Learnings
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.autopilot.post_mortems import PhaseFailure, write_post_mortem
-from fairwitness.runs.autopilot.run_end import RunEnd
+from fairwitness.runs.autopilot.run_end import RunCloser
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.store.artifacts import Store, Stored
 
@@ -161,8 +161,8 @@ class Logbook:
 
         self.log.ledger.record(self.log.run_id, write)
 
-    def ending(self) -> RunEnd:
-        return RunEnd(self.log, self.files, StateFile(self.log, self.files))
+    def ending(self) -> RunCloser:
+        return RunCloser(self.log, self.files, StateFile(self.log, self.files))
 
     def tree(self) -> dict[str, bytes]:
         """Every file that a person sees."""

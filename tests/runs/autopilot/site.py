@@ -146,7 +146,7 @@ class Site:
         return self.worktrees.shadow
 
     @cached_property
-    def asker(self) -> AgentCaller:
+    def agent_caller(self) -> AgentCaller:
         order = self.log.order()
         maker = DispatchDepsFactory(
             self.repository,

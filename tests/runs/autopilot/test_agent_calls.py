@@ -47,12 +47,12 @@ def site(tmp_path: Path, own_home: None) -> Iterator[Site]:
 def _research(site: Site, number: int = 1) -> Dispatched:
     asked = pass_of(site.base)
     brief = site.briefs.researcher(asked, number, ())
-    return asyncio.run(site.asker.ask(asked, StepName.RESEARCH, number, brief, at=site.base))
+    return asyncio.run(site.agent_caller.ask(asked, StepName.RESEARCH, number, brief, at=site.base))
 
 
 def _in(site: Site, brief: Brief, **more: Any) -> Dispatched:
     position = DispatchPosition("execute", phase="5", task=NODE, attempt=1, **more)
-    return asyncio.run(site.asker.ask_in(brief, position, site.folder(NODE), site.base))
+    return asyncio.run(site.agent_caller.ask_in(brief, position, site.folder(NODE), site.base))
 
 
 def _check(site: Site) -> Dispatched:
@@ -123,7 +123,7 @@ def test_a_brief_of_another_step_or_pass_is_refused(site: Site) -> None:
     brief = site.briefs.researcher(asked, 1, ())
     for step, number in ((StepName.PLAN, 1), (StepName.RESEARCH, 2)):
         with pytest.raises(UsageError, match="research-5-1-1"):
-            asyncio.run(site.asker.ask(asked, step, number, brief, at=site.base))
+            asyncio.run(site.agent_caller.ask(asked, step, number, brief, at=site.base))
     assert site.ended() == []
 
 
@@ -143,7 +143,7 @@ def test_what_a_verifier_leaves_in_its_folder_the_next_one_does_not_find(site: S
     seen = []
     for number in (1, 2):
         brief = site.briefs.verifier(asked, number, plan(), "(a diff)", ())
-        seen.append(asyncio.run(site.asker.ask(asked, StepName.VERIFY, number, brief, at=site.base)))
+        seen.append(asyncio.run(site.agent_caller.ask(asked, StepName.VERIFY, number, brief, at=site.base)))
     assert [done.outcome.status for done in seen] == [OutcomeStatus.REFUSED, OutcomeStatus.OK]
     assert seen[0].tree != seen[0].start_tree == seen[1].start_tree == seen[1].tree
 

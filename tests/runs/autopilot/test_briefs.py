@@ -168,19 +168,19 @@ def test_nobody_who_judges_is_told_what_was_claimed(tmp_path: Path, own_home: No
         folder, task = site.folder(NODE), plan().tasks[0]
         position = DispatchPosition("execute", phase="5", task=NODE, attempt=1)
         work = site.briefs.executor(NODE, 1, task, (), ("src/**",))
-        done = await site.asker.ask_in(work, position, folder, site.base)
+        done = await site.agent_caller.ask_in(work, position, folder, site.base)
         assert done.outcome.answer is not None
         assert CLAIM in done.outcome.answer["deviations"]
         assert done.tree is not None
         diff = site.briefs.diff(site.base, done.tree)
         assert "src/mine.py" in diff
-        await site.asker.ask_in(site.briefs.mini_verifier(NODE, 1, 1, task, diff), position, folder, site.base)
+        await site.agent_caller.ask_in(site.briefs.mini_verifier(NODE, 1, 1, task, diff), position, folder, site.base)
         verify = site.briefs.verifier(asked, 1, plan(), diff, [executed()])
-        said = await site.asker.ask(asked, StepName.VERIFY, 1, verify, at=site.base)
+        said = await site.agent_caller.ask(asked, StepName.VERIFY, 1, verify, at=site.base)
         judge = site.briefs.judge(asked, 1, plan(), diff, VerifierReturn.model_validate(said.outcome.answer))
-        await site.asker.ask(asked, StepName.JUDGE, 1, judge, at=site.base)
+        await site.agent_caller.ask(asked, StepName.JUDGE, 1, judge, at=site.base)
         rate = site.briefs.rater(asked, 1, _criteria(site), diff)
-        await site.asker.ask(asked, StepName.RATE, 1, rate, at=site.base)
+        await site.agent_caller.ask(asked, StepName.RATE, 1, rate, at=site.base)
 
     asyncio.run(run())
     prompts = {id_: site.prompt(id_) for id_ in site.ended()[1:]}

@@ -233,7 +233,7 @@ def test_a_folder_of_another_repository_is_refused(tmp_path: Path, world: Opened
     make(tmp_path)
     other = make(tmp_path / "elsewhere")
     here = world()
-    with pytest.raises(UsageError, match="no worktree of this repository"):
+    with pytest.raises(UsageError, match="not a worktree of this repository"):
         harness(here).run_in("t-1", asked("true"), other.folder, stop=never())
     assert here.rows("observations") == []
 

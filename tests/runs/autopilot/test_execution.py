@@ -16,7 +16,7 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Collision
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.autopilot.task_checks import DISCREPANCY
-from fairwitness.runs.autopilot.task_graphs import PlannedNode, attempted
+from fairwitness.runs.autopilot.task_graphs import TaskNode, attempted
 from runs.autopilot.site import RUN
 from runs.autopilot.workyard import MENDED, SECRET, Yard, checked, copied, create, executed, made, node, opened
 from runs.dispatch.world import Scripted, says, writes
@@ -210,7 +210,7 @@ def test_what_a_cycle_mends_is_checked_too_and_may_be_anywhere_but_in_what_the_r
     name = "p5-cycle"
     yard.script(Role.EXECUTOR, f"{name}-1", executed(name), [create("tests/test_token.py", "x = 1\n")])
     yard.script(Role.MINI_VERIFIER, f"{name}-1-check-0", checked("token"))
-    yard.begin(PlannedNode(id=name, role=Role.EXECUTOR, items=(item,)))
+    yard.begin(TaskNode(id=name, role=Role.EXECUTOR, items=(item,)))
     worked = yard.work(name)
     assert (worked.done, worked.changed) == (True, ("tests/test_token.py",))
     assert "the line is always 0" in yard.prompt(f"{name}-1-check-0")
@@ -221,7 +221,7 @@ def test_what_a_cycle_mends_is_checked_too_and_may_be_anywhere_but_in_what_the_r
 def test_the_work_of_the_debug_loop_is_left_to_the_next_verification(yard: Yard) -> None:
     name = "p5-debug"
     yard.script(Role.DEBUGGER, f"{name}-1-debug-1", MENDED | {"fixed": False}, [create("src/token.py", "line = 1\n")])
-    yard.begin(PlannedNode(id=name, role=Role.DEBUGGER, problems=("lines are lost",)), purpose="debug-1")
+    yard.begin(TaskNode(id=name, role=Role.DEBUGGER, problems=("lines are lost",)), purpose="debug-1")
     worked = yard.work(name)
     assert (worked.done, worked.changed) == (True, ("src/token.py",))
     assert yard.ended() == [f"{name}-1-debug-1"]

@@ -15,7 +15,7 @@ from fairwitness.contracts.graph.orders import Prepared, Proof
 from fairwitness.runs.autopilot.graph_runner import OTHERS
 from fairwitness.runs.autopilot.revert import take_back
 from fairwitness.runs.autopilot.task_checks import failures
-from fairwitness.runs.autopilot.task_graphs import PlannedNode, deviations, logged
+from fairwitness.runs.autopilot.task_graphs import TaskNode, deviations, logged
 from runs.autopilot.site import TARGET
 from runs.autopilot.workyard import SECRET, Yard, checked, executed, made, node, opened, task
 
@@ -105,7 +105,7 @@ def test_a_task_whose_work_is_there_already_is_completed_without_a_commit(yard: 
     yard.script(Role.EXECUTOR, FIRST, executed())
     yard.script(Role.MINI_VERIFIER, CHECK, checked())
     about = task(files=["src/token.py"], criteria=[{"criterion": "it is", "command": "true"}], script=None)
-    number = yard.begin(PlannedNode(id="p5-a", role=Role.EXECUTOR, task=about))
+    number = yard.begin(TaskNode(id="p5-a", role=Role.EXECUTOR, task=about))
     end = yard.carry(number)
     assert (end.completed, end.tip) == (True, yard.base)
     ((_, data),) = yard.told("task_completed")

@@ -282,8 +282,8 @@ def test_a_strangers_commit_on_top_is_not_taken_back(flight: Flight, base: str) 
     tip = flight.work("p6.1-a", **{"till.py": "2\n"})
     stranger = flight.made([tip], f"fix\n\nRun-Id: {RUN}\n", **{"mine.txt": "x\n"})
     flight.move(stranger)
-    said = unchanged(flight, base, f"holds the commit {stranger[:12]}, which is not the run's")
-    assert said == f"take it out of {TARGET}, then: fairwitness resume {RUN}"
+    said = unchanged(flight, base, f"contains {stranger[:12]}, a commit of somebody else")
+    assert said == f"remove it from {TARGET}, then: fairwitness resume {RUN}"
     flight.move(tip)
     assert flight.take_back(base).from_ == tip
 
@@ -366,7 +366,7 @@ def test_a_target_without_the_runs_work_is_left_to_the_person(flight: Flight, ba
     first = flight.work("p6.1-a", **{"till.py": "2\n"})
     tip = flight.work("p6.1-b", **{"till.py": "3\n"})
     flight.move(first)
-    said = unchanged(flight, base, f"somebody moved {TARGET} from {tip[:12]} to {first[:12]}")
+    said = unchanged(flight, base, f"{TARGET} was moved from {tip[:12]} to {first[:12]}")
     assert said == f"git branch -f {TARGET} {tip[:12]}, then: fairwitness resume {RUN}"
 
 
@@ -383,7 +383,7 @@ def test_a_target_that_is_gone_is_put_back_where_the_run_left_it(flight: Flight,
 def test_a_commit_that_the_target_does_not_hold_is_no_place_to_go_back_to(flight: Flight, base: str) -> None:
     flight.work("p6.1-a", **{"till.py": "2\n"})
     aside = flight.made([base], "aside", aside="x\n")
-    unchanged(flight, aside, f"does not hold {aside[:12]}, which phase 6.1 is to go back to")
+    unchanged(flight, aside, f"does not contain {aside[:12]}, the commit to revert phase 6.1 to")
 
 
 def test_a_target_that_a_person_has_checked_out_is_not_moved(flight: Flight, base: str, tmp_path: Path) -> None:
@@ -409,7 +409,7 @@ def test_a_target_that_moves_meanwhile_is_not_moved_over(own_home: None, tmp_pat
         tip = plain.work("p6.1-a", **{"till.py": "2\n"})
         stranger = plain.made([tip], "fix", **{"mine.txt": "x\n"})
         flight = Flight(plain.person, plain.log.ledger, Meddler(*FALLBACK))
-        with pytest.raises(NotReady, match="while it was taken back; nothing of it was changed"):
+        with pytest.raises(NotReady, match="was moved during the revert; nothing was changed"):
             flight.take_back(plain.log.order().base_commit)
         assert plain.person.git("rev-parse", REF) == stranger
 

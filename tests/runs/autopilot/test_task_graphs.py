@@ -17,7 +17,7 @@ from fairwitness.contracts.forge.events import NodeChanged
 from fairwitness.errors import UsageError
 from fairwitness.rules.dag import dag_problems
 from fairwitness.runs.autopilot.task_checks import category_of, category_of_runs, failures, problems_of, task_commands
-from fairwitness.runs.autopilot.task_graphs import PlannedNode, begin_graph, graph_of, graphs_of, logged, rest_of
+from fairwitness.runs.autopilot.task_graphs import TaskNode, begin_graph, graph_of, graphs_of, logged, rest_of
 from fairwitness.runs.graph.run_log import GRAPH
 from runs.autopilot.site import RUN, TARGET, pass_of
 from runs.autopilot.workyard import Yard, made, node, opened, task
@@ -75,7 +75,7 @@ def test_each_wave_waits_for_all_of_the_one_before_and_every_task_says_what_it_w
 
 @pytest.mark.req("A3")
 def test_a_task_writes_its_files_and_no_others_and_what_has_no_task_is_not_bound(yard: Yard) -> None:
-    cycle = PlannedNode(id="p5-cycle", role=Role.EXECUTOR, items=(ITEM,))
+    cycle = TaskNode(id="p5-cycle", role=Role.EXECUTOR, items=(ITEM,))
     assert (node().scope, cycle.scope) == (("src/a.py",), None)
     assert node(files=[]).scope == (), "a task without files writes nothing"
     assert cycle.model_copy(update={"writes": ("src/**",)}).scope == ("src/**",)
@@ -95,10 +95,10 @@ def test_what_a_node_is_about_is_one_line(yard: Yard) -> None:
     )
     about = [
         node(action="Write it.\n  All of it.").about,
-        PlannedNode(id="p5-cycle", role=Role.EXECUTOR, items=(ITEM, ITEM)).about,
-        PlannedNode(id="p5-debug", role=Role.DEBUGGER, problems=("it is red",)).about,
-        PlannedNode(id="audit-1", role=Role.EXECUTOR, gap=gap).about,
-        PlannedNode(id="p5-none", role=Role.EXECUTOR).about,
+        TaskNode(id="p5-cycle", role=Role.EXECUTOR, items=(ITEM, ITEM)).about,
+        TaskNode(id="p5-debug", role=Role.DEBUGGER, problems=("it is red",)).about,
+        TaskNode(id="audit-1", role=Role.EXECUTOR, gap=gap).about,
+        TaskNode(id="p5-none", role=Role.EXECUTOR).about,
     ]
     line = "the line is always 0"
     assert about == ["Write it. All of it.", f"{line}; {line}", "it is red", "nothing reads it", "p5-none"]
@@ -115,7 +115,7 @@ def test_graphs_are_numbered_through_the_run_and_attempts_through_the_phase(yard
     other = pass_of(yard.base, phase="6")
     assert yard.begin(node("x"), asked=other) == 3
     assert yard.begin(node(), asked=pass_of(yard.base, number=2)) == 4
-    audit = PlannedNode(id="audit-1", role=Role.EXECUTOR, problems=("a gap",))
+    audit = TaskNode(id="audit-1", role=Role.EXECUTOR, problems=("a gap",))
     assert begin_graph(yard.log, None, "audit-1", (audit,), yard.base) == 5
     assert begin_graph(yard.log, None, "audit-1", (audit,), yard.base) == 5
     graphs = graphs_of(yard.log)
@@ -193,8 +193,8 @@ def test_what_a_halt_kept_from_beginning_is_no_rest_of_a_failure(yard: Yard) -> 
 
 @pytest.mark.req("A5")
 def test_what_a_debugger_or_an_audit_does_is_no_task_of_the_phase(yard: Yard) -> None:
-    debug = yard.begin(PlannedNode(id="p5-debug", role=Role.DEBUGGER, problems=("it is red",)), purpose="debug-1")
-    gap = PlannedNode(id="audit-1", role=Role.EXECUTOR, problems=("a gap",))
+    debug = yard.begin(TaskNode(id="p5-debug", role=Role.DEBUGGER, problems=("it is red",)), purpose="debug-1")
+    gap = TaskNode(id="audit-1", role=Role.EXECUTOR, problems=("a gap",))
     audit = begin_graph(yard.log, None, "audit-1", (gap,), yard.base)
     for number, name in ((debug, "p5-debug"), (audit, "audit-1")):
         _moves(yard, number, name, NodeState.PENDING, NodeState.RUNNING)

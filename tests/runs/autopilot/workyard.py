@@ -29,7 +29,7 @@ from fairwitness.runs.autopilot.commands import CommandHarness
 from fairwitness.runs.autopilot.execution import NodeExecutor
 from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
 from fairwitness.runs.autopilot.log import LoggedEvent, new_event
-from fairwitness.runs.autopilot.task_graphs import PlannedNode, begin_graph, graph_of, rest_of
+from fairwitness.runs.autopilot.task_graphs import TaskNode, begin_graph, graph_of, rest_of
 from fairwitness.runs.dispatch import Dispatched
 from fairwitness.runs.dispatch.budget_account import STARTED
 from fairwitness.runs.dispatch.records import ended
@@ -61,10 +61,10 @@ def task(name: str = "a", **more: Any) -> PlanTask:
     return PlanTask.model_validate(said | more)
 
 
-def node(name: str = "a", **more: Any) -> PlannedNode:
+def node(name: str = "a", **more: Any) -> TaskNode:
     """The node of such a task."""
     about = task(name, **more)
-    return PlannedNode(id=f"p5-{name}", role=Role.EXECUTOR, task=about, wave=about.wave)
+    return TaskNode(id=f"p5-{name}", role=Role.EXECUTOR, task=about, wave=about.wave)
 
 
 def create(path: str, content: str = "good = 1\n") -> tuple[str, dict[str, Any]]:
@@ -133,7 +133,7 @@ class Yard(Site):
             LoggedEvent(started), LoggedEvent(new_event(StepStarted, now, phase="5", step=StepName.EXECUTE))
         )
 
-    def begin(self, *nodes: PlannedNode, purpose: str = "execute-1", asked: PhasePass | None = None) -> int:
+    def begin(self, *nodes: TaskNode, purpose: str = "execute-1", asked: PhasePass | None = None) -> int:
         return begin_graph(self.log, asked or self.asked, purpose, nodes, self.base)
 
     @property
@@ -143,7 +143,7 @@ class Yard(Site):
 
     def executing(self, number: int) -> NodeExecutor:
         graph = graph_of(self.log, number)
-        return NodeExecutor(self.log, graph, self.repository, self.shadow, self.harness, self.asker, self.briefs)
+        return NodeExecutor(self.log, graph, self.repository, self.shadow, self.harness, self.agent_caller, self.briefs)
 
     def graph_runner(self, number: int) -> AutopilotGraphRunner:
         graph = graph_of(self.log, number)
@@ -228,7 +228,7 @@ class Yard(Site):
         """Somebody goes on with the run."""
         self.log.append(LoggedEvent(new_event(RunResumed, self.log.now())))
 
-    def rest(self, number: int) -> tuple[PlannedNode, ...]:
+    def rest(self, number: int) -> tuple[TaskNode, ...]:
         return rest_of(self.log, number)
 
     def result(self, dispatch_id: str) -> Dispatched:

@@ -157,7 +157,7 @@ def test_one_helper_at_a_time(shop: Workshop) -> None:
     first, second = asyncio.run(both())
     assert str(first).startswith("completed")
     assert isinstance(second, UsageError)
-    assert second.what == "a helper is at work; one at a time, in one worktree"
+    assert second.what == "another helper is running; only one may run at a time"
     assert len(shop.ended()) == 1
 
 
@@ -167,8 +167,8 @@ def test_a_part_is_handed_out_to_its_own_type_and_in_its_turn(shop: Workshop) ->
     shop.script(Role.SUB_EXECUTOR, f"{NODE}-1", [*calls, agent("worker-1", "subtask-002")], fails=("agent",))
     assert shop.work(NODE).done
     assert shop.results(f"{NODE}-1", "agent") == [
-        "subtask-001 cannot be handed out: it is for worker-1",
-        "subtask-002 cannot be handed out: it waits for subtask-001",
+        "subtask-001 cannot be assigned: it is for worker-1",
+        "subtask-002 cannot be assigned: it waits for subtask-001",
     ]
 
 

@@ -160,7 +160,7 @@ def test_missing_files_are_told(store: Store, written: Path, gone: str) -> None:
 
 def test_what_is_no_document_of_a_plan_is_refused(store: Store, written: Path) -> None:
     (written / "specs" / "notes.txt").write_text("and this?\n")
-    assert refused(store) == "specs/notes.txt is no part of a plan"
+    assert refused(store) == "specs/notes.txt is not part of a plan"
 
 
 @pytest.mark.req("F1")

@@ -70,11 +70,11 @@ def test_a_file_that_a_kill_kept_from_being_written_is_written(shop: Workshop) -
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"type_": 3}, "only a refinery hands out parts of type 3"),
-        ({"depends_on": ("subtask-009",)}, "subtask-001 cannot wait for subtask-009"),
-        ({"depends_on": ("subtask-001",)}, "subtask-001 cannot wait for subtask-001"),
-        ({"body": "Do it."}, "subtask-001 is no subtask: body: the sections Description"),
-        ({"title": " "}, "subtask-001 is no subtask: title"),
+        ({"type_": 3}, "only a refinery may write subtasks of type 3"),
+        ({"depends_on": ("subtask-009",)}, "subtask-001 cannot depend on subtask-009"),
+        ({"depends_on": ("subtask-001",)}, "subtask-001 cannot depend on subtask-001"),
+        ({"body": "Do it."}, "subtask-001 is not a valid subtask: body: the sections Description"),
+        ({"title": " "}, "subtask-001 is not a valid subtask: title"),
     ],
 )
 def test_what_is_no_part_is_refused_in_a_sentence(shop: Workshop, more: dict[str, Any], words: str) -> None:

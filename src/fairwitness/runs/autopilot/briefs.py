@@ -209,7 +209,7 @@ class ReviewBriefs:
     def rater(self, phase_pass: PhasePass, number: int, criteria: Sequence[Criterion], diff: str) -> Brief:
         """Return the brief for the score: only criteria and diff, not even the number of the phase."""
         if not criteria:
-            raise UsageError("there is no criterion to be scored", next_step="give the phase success criteria")
+            raise UsageError("there is no criterion to score", next_step="give the phase success criteria")
         return self._brief(
             step_dispatch(phase_pass, StepName.RATE, number),
             Role.RATER,
@@ -243,7 +243,7 @@ class ReviewBriefs:
     def self_audit(self, number: int, phases: Sequence[DetailedPhase], specs: Mapping[str, str]) -> Brief:
         """Return the brief for the self-audit; `specs` maps paths to the locked texts of the specifications."""
         if not specs:
-            raise UsageError("there is no specification to audit against", next_step="hand over the frozen texts")
+            raise UsageError("there is no specification to audit against", next_step="pass the locked texts")
         return self._brief(
             f"self-audit-{number}",
             Role.SELF_AUDIT,
@@ -317,7 +317,7 @@ def work_sections(
         *list_section("What went wrong", problems),
     )
     if not boxes:
-        raise UsageError("there is nothing to be done", next_step="hand over a task, items or problems")
+        raise UsageError("there is no work for the agent", next_step="pass a task, items or problems")
     return boxes
 
 
@@ -456,7 +456,7 @@ class AutopilotBriefs(ReviewBriefs):
     ) -> Brief:
         """Return the brief for a repair within the task's files, or anywhere if there is no task."""
         if not problems:
-            raise UsageError("there is nothing to be mended", next_step="hand over what failed")
+            raise UsageError("there is nothing to repair", next_step="pass the problems")
         if writes is None:
             writes = self.anywhere() if task is None else task.files
         return self._brief(

@@ -226,7 +226,7 @@ class CommandHarness:
         self, scope: str, commands: Sequence[CriterionCommand], folder: Path, *, stop: threading.Event
     ) -> tuple[ExecutionResult, ...]:
         """Return the result of each command at a snapshot of a worktree, taken at the first request."""
-        return self.run_all(scope, commands, self._standing(scope, folder), stop=stop) if commands else ()
+        return self.run_all(scope, commands, self._snapshot(scope, folder), stop=stop) if commands else ()
 
     def checks(self, scope: str, tree: str, base_tree: str, *, stop: threading.Event) -> AutomatedChecks:
         """Return the results of the project's own commands at a tree; only a pass is true.
@@ -266,7 +266,7 @@ class CommandHarness:
         (run,) = self._run(_Batch(self._log.run_id, CHECK, scope, commands, tree, max(self._seconds, LONG_S)), stop)
         return run
 
-    def _standing(self, scope: str, folder: Path) -> str:
+    def _snapshot(self, scope: str, folder: Path) -> str:
         """Return the worktree as a tree, recorded before anything runs: all commands of a scope see the same."""
         key = f"{STANDING}:{scope}"
         known = self._log.ledger.observation(self._log.run_id, key)
@@ -274,7 +274,9 @@ class CommandHarness:
             return known.tree
         worktree = Repository.open(folder)
         if worktree.head is None or worktree.common_dir != self._parts.repository.common_dir:
-            raise UsageError(f"{folder} is no worktree of this repository", next_step="run it in one that is")
+            raise UsageError(
+                f"{folder} is not a worktree of this repository", next_step="use a worktree of this repository"
+            )
         tree = self._parts.shadow.snapshot(folder, worktree.tree_of(worktree.head))
         detail: dict[str, object] = {"commit": worktree.head}
         row = self._log.seen(key, STANDING, scope, detail, self._log.now(), tree=tree)
@@ -353,7 +355,7 @@ def _refuse_other(key: str, tree: str | None, *, is_other: bool) -> None:
     if is_other:
         raise UsageError(
             f"{key} was run for another command or tree in this run ({tree})",
-            next_step="a scope is run once; ask for this one under another name",
+            next_step="a scope runs once; use another scope name",
         )
 
 

@@ -35,7 +35,7 @@ class AutopilotContext:
     files: Store
     """The user's checkout; the run's folders are in it."""
     harness: CommandHarness
-    asker: AgentCaller
+    agent_caller: AgentCaller
     briefs: AutopilotBriefs
 
     @property

@@ -43,7 +43,7 @@ from fairwitness.runs.autopilot.task_graphs import (
     ATTEMPT,
     NodeAttempt,
     PlannedGraph,
-    PlannedNode,
+    TaskNode,
     attempted,
     begin_graph,
     deviations,
@@ -78,7 +78,7 @@ class NodeJob(NamedTuple):
     order: AttemptOrder
     prepared: Prepared
     folder: Path
-    node: PlannedNode
+    node: TaskNode
 
     @property
     def id(self) -> str:
@@ -137,11 +137,11 @@ class NodeExecutor:
         repository: Repository,
         shadow: Shadow,
         harness: CommandHarness,
-        asker: AgentCaller,
+        agent_caller: AgentCaller,
         briefs: AutopilotBriefs,
     ) -> None:
         self._log, self._graph, self._repository, self._shadow = log, graph, repository, shadow
-        self._harness, self._asker, self._briefs = harness, asker, briefs
+        self._harness, self._asker, self._briefs = harness, agent_caller, briefs
 
     async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
         """Carry out an attempt; calls that ended before a restart are adopted."""
@@ -212,7 +212,7 @@ class NodeExecutor:
         )
         return self._briefs.executor(node.id, order.attempt, node.task, node.items, writes, before=before)
 
-    def _writes(self, node: PlannedNode) -> tuple[str, ...]:
+    def _writes(self, node: TaskNode) -> tuple[str, ...]:
         return self._briefs.anywhere() if node.scope is None else node.scope
 
     async def _mended(
@@ -355,12 +355,12 @@ def _of_phase(context: AutopilotContext, phase: str) -> tuple[int, ...]:
     return tuple(graph.number for graph in graphs_of(context.log) if graph.phase == phase)
 
 
-def _nodes(context: AutopilotContext, phase_pass: PhasePass) -> tuple[PlannedNode, ...]:
+def _nodes(context: AutopilotContext, phase_pass: PhasePass) -> tuple[TaskNode, ...]:
     if phase_pass.kind is PassKind.CYCLE:
         name = f"p{phase_pass.phase}-cycle"
-        return (PlannedNode(id=name, role=Role.EXECUTOR, task=None, items=phase_pass.items, problems=(), wave=1),)
+        return (TaskNode(id=name, role=Role.EXECUTOR, task=None, items=phase_pass.items, problems=(), wave=1),)
     return tuple(
-        PlannedNode(
+        TaskNode(
             id=f"p{phase_pass.phase}-{task.id}", role=Role.EXECUTOR, task=task, items=(), problems=(), wave=task.wave
         )
         for task in context.tasks(phase_pass)
@@ -371,7 +371,7 @@ async def debug(context: AutopilotContext, phase_pass: PhasePass, number: int, r
     """Let a debugger repair what verifier and judge found; the next verification decides whether it did."""
     problems = await run_blocking(_problems, context, phase_pass)
     name = f"p{phase_pass.phase}-debug"
-    node = PlannedNode(id=name, role=Role.DEBUGGER, task=None, items=(), problems=problems, wave=1)
+    node = TaskNode(id=name, role=Role.DEBUGGER, task=None, items=(), problems=problems, wave=1)
     done = await _run_graphs(context, phase_pass, f"debug-{number}", (node,), run_graph)
     good = done.is_done
     return FinishedStep(
@@ -424,7 +424,7 @@ class GraphResults:
 
 
 async def _run_graphs(
-    context: AutopilotContext, phase_pass: PhasePass, purpose: str, nodes: Sequence[PlannedNode], run_graph: RunGraph
+    context: AutopilotContext, phase_pass: PhasePass, purpose: str, nodes: Sequence[TaskNode], run_graph: RunGraph
 ) -> GraphResults:
     """Run graph after graph: nodes that only waited for a failed one start without it."""
     numbers: list[int] = []
@@ -438,7 +438,7 @@ async def _run_graphs(
         if end.reason is not None and end.reason.startswith(BUDGET):
             raise over_budget(end.reason.removeprefix(BUDGET))
         if end.reason is not None:
-            raise NotReady(end.reason, next_step=f"mend that, then: fairwitness resume {context.log.run_id}")
+            raise NotReady(end.reason, next_step=f"fix the cause, then: fairwitness resume {context.log.run_id}")
         merged += end.merged
         left = await run_blocking(rest_of, context.log, numbers[-1])
     tasks_log = await run_blocking(logged, context.log, *numbers)

@@ -16,7 +16,7 @@ from fairwitness.rules.graph_run import MOVING
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event, put_events
 from fairwitness.runs.autopilot.revert import left_at
 from fairwitness.runs.autopilot.task_checks import failure_of
-from fairwitness.runs.autopilot.task_graphs import PlannedGraph, PlannedNode, attempted, commit_of
+from fairwitness.runs.autopilot.task_graphs import PlannedGraph, TaskNode, attempted, commit_of
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.graph.runner import ExclusiveTargetGraph
 from fairwitness.runs.shared.blocking import run_blocking
@@ -78,7 +78,7 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         """Write graph events with the task events they imply, unless the graph moved since."""
         now = spell(self.clock())
         events = tuple(make(now))
-        told = tuple(self._told(events, now))
+        told = tuple(self._task_events(events, now))
 
         def write(record: Record) -> bool:
             if after is not None and record.has_event(after=after, types=MOVING):
@@ -93,12 +93,12 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         """Put the events that drive the graph; everything else about a task is in the phase's own events."""
         super().put_events(record, (event for event in events if event.plain()["type"] in MOVING), now)
 
-    def _told(self, events: Iterable[EventData], now: str) -> Iterator[LoggedEvent]:
+    def _task_events(self, events: Iterable[EventData], now: str) -> Iterator[LoggedEvent]:
         for event in events:
             if isinstance(event, NodeChanged) and event.attemptId is not None:
                 yield from self._of_task(self._graph.node(event.nodeId), event, event.attemptId, now)
 
-    def _of_task(self, node: PlannedNode, event: NodeChanged, attempt: int, now: str) -> Iterator[LoggedEvent]:
+    def _of_task(self, node: TaskNode, event: NodeChanged, attempt: int, now: str) -> Iterator[LoggedEvent]:
         """Yield the event for a task that ended; the debug loop reports its own work."""
         phase, step = self._graph.phase, StepName.EXECUTE
         if phase is None or node.role is not Role.EXECUTOR:

@@ -87,7 +87,7 @@ class AutopilotLog:
             self.ledger.record(self.run_id, write)
         except RowRefused:
             raise UsageError(
-                f"there is a run {self.run_id} already", next_step=f"fairwitness resume {self.run_id}, or wait a second"
+                f"run {self.run_id} exists already", next_step=f"fairwitness resume {self.run_id}, or wait a second"
             ) from None
         killpoint("autopilot.begun")
 

@@ -14,21 +14,21 @@ _UNREADABLE = re.compile("[\0\ud800-\udfff]")
 
 RECOMMENDS: dict[Recommendation, str] = {
     Recommendation.PROCEED: "the phase does what it should",
-    Recommendation.DEBUG: "named things can be mended",
+    Recommendation.DEBUG: "the named problems can be fixed",
     Recommendation.ROLLBACK: "the change does more harm than good",
-    Recommendation.HALT: "going on needs a person",
+    Recommendation.HALT: "a person must decide how to continue",
 }
 """What each recommendation means to a first-time reader."""
 
 CATEGORIES: dict[FailureCategory, str] = {
     FailureCategory.EXECUTOR_INCOMPLETE: "a task was called done before its criteria were met",
-    FailureCategory.EXECUTOR_WRONG_APPROACH: "the way it was done cannot work",
+    FailureCategory.EXECUTOR_WRONG_APPROACH: "the approach cannot work",
     FailureCategory.COMPILATION_FAILURE: "the code does not compile",
     FailureCategory.LINT_FAILURE: "the linter refuses the code",
     FailureCategory.BUILD_FAILURE: "the build fails",
     FailureCategory.ACCEPTANCE_CRITERIA_UNMET: "a criterion is not met",
-    FailureCategory.SCOPE_CREEP: "something was done that nobody asked for",
-    FailureCategory.CONTEXT_EXHAUSTION: "an agent ran out of room before it was done",
+    FailureCategory.SCOPE_CREEP: "the change does more than was asked for",
+    FailureCategory.CONTEXT_EXHAUSTION: "an agent ran out of context before it was done",
     FailureCategory.TOOL_FAILURE: "a tool broke or did not end in time",
     FailureCategory.COORDINATION_FAILURE: "something was lost between two steps",
 }

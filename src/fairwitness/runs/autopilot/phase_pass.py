@@ -223,7 +223,7 @@ class PhasePasses:
             error=done.error,
         )
         facts = EventFacts(
-            steps=done.steps, outcome=outcome, tokens=untold_tokens(log, self._context.asker.caps) or None
+            steps=done.steps, outcome=outcome, tokens=untold_tokens(log, self._context.agent_caller.caps) or None
         )
         ended: LoggedEvent
         if result.good:

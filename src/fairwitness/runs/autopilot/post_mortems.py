@@ -27,7 +27,7 @@ from fairwitness.rules.fold_phase import autopilot_event
 from fairwitness.rules.graph_run import MOVING
 from fairwitness.runs.autopilot.learnings import Learnings, failure_entry
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
-from fairwitness.runs.autopilot.page_words import json_file
+from fairwitness.runs.autopilot.pages_phase import post_mortem_file
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
 
@@ -75,7 +75,7 @@ def write_post_mortem(log: AutopilotLog, files: Store, phase_pass: PhasePass, fa
     known = log.kept(key, PostMortem)
     post_mortem = known or log.keep(key, POST_MORTEM, phase_pass.phase, _post_mortem(log, phase_pass, failed))
     path = autopilot.phase_post_mortem(phase_pass.phase)
-    content = json_file(post_mortem.plain()).encode()
+    content = post_mortem_file(post_mortem).encode()
     if not files.exists(path) or files.get(path) != content:
         files.put(path, content)
         killpoint("autopilot.postmortem")

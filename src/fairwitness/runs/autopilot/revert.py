@@ -68,7 +68,7 @@ def take_back(log: AutopilotLog, repo: RepoContext, phase: str, *, to: str, why:
         raise UsageError(f"{key} took the target back to {known.to[:12]}, not to {begin[:12]}", next_step="report this")
     if known is not None:
         return known
-    now = _standing(log, repository)
+    now = _checked_tip(log, repository)
     tip, is_done = _before_killed(log, repository, now, begin, key)
     _refuse_others(log, repo, phase, begin, tip)
     branch, commit = None, now
@@ -80,12 +80,12 @@ def take_back(log: AutopilotLog, repo: RepoContext, phase: str, *, to: str, why:
     return log.keep(key, REVERTED, phase, done)
 
 
-def _standing(log: AutopilotLog, repository: Repository) -> str:
+def _checked_tip(log: AutopilotLog, repository: Repository) -> str:
     """Return the target's commit, if it still contains everything that the run put there."""
     target, left, tip = log.order().target, left_at(log, repository), tip_of(log, repository)
     if not repository.is_ancestor(left, tip):
         raise NotReady(
-            f"somebody moved {target} from {left[:12]} to {tip[:12]}, which does not hold it",
+            f"{target} was moved from {left[:12]} to {tip[:12]}, which does not contain it",
             next_step=f"git branch -f {target} {left[:12]}, then: fairwitness resume {log.run_id}",
         )
     return tip
@@ -108,14 +108,14 @@ def _refuse_others(log: AutopilotLog, repo: RepoContext, phase: str, begin: str,
     target = log.order().target
     if not repo.repository.is_ancestor(begin, tip):
         raise NotReady(
-            f"{target} does not hold {begin[:12]}, which phase {phase} is to go back to",
+            f"{target} does not contain {begin[:12]}, the commit to revert phase {phase} to",
             next_step=f"git log {target}: put it back to where the run left it, then: fairwitness resume {log.run_id}",
         )
     stranger = next(_others(log, repo, begin, tip), None)
     if stranger is not None:
         raise NotReady(
-            f"{target} holds the commit {stranger[:12]}, which is not the run's and is not taken back with its work",
-            next_step=f"take it out of {target}, then: fairwitness resume {log.run_id}",
+            f"{target} contains {stranger[:12]}, a commit of somebody else that a revert would undo",
+            next_step=f"remove it from {target}, then: fairwitness resume {log.run_id}",
         )
 
 
@@ -178,8 +178,8 @@ def _revert(log: AutopilotLog, repo: RepoContext, tip: str, begin: str, message:
     answer = repo.candidates.land(target, tip, commit, repo.locks, ours=repo.worktrees.root)
     if not isinstance(answer, LandedCommit):
         raise NotReady(
-            f"somebody moved {target} while it was taken back; nothing of it was changed",
-            next_step=f"leave {target} to the run, then: fairwitness resume {log.run_id}",
+            f"{target} was moved during the revert; nothing was changed",
+            next_step=f"let only the run move {target}, then: fairwitness resume {log.run_id}",
         )
     killpoint("autopilot.reverted")
     return commit

@@ -187,7 +187,7 @@ class RunEndResult(NamedTuple):
     """The path of the archived state; None if the run has phases left."""
 
 
-class RunEnd:
+class RunCloser:
     """Ends one run."""
 
     def __init__(self, log: AutopilotLog, files: Store, state_file: StateFile) -> None:

@@ -17,7 +17,7 @@ from fairwitness.runs.autopilot.initial_files import write_initial_files
 from fairwitness.runs.autopilot.log import RETURNED
 from fairwitness.runs.autopilot.own_files import OWN_FOLDERS
 from fairwitness.runs.autopilot.phase_pass import PhasePasses, begin_pass, skip_phase
-from fairwitness.runs.autopilot.run_end import RunEnd
+from fairwitness.runs.autopilot.run_end import RunCloser
 from fairwitness.runs.autopilot.self_audit import audit_run
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.runs.shared.blocking import run_blocking
@@ -38,7 +38,7 @@ class AutopilotRunner:
         self._state_file = StateFile(context.log, context.files)
         self._passes = PhasePasses(context, self._state_file)
         self._decisions = PassDecisions(context)
-        self._end = RunEnd(context.log, context.files, self._state_file)
+        self._end = RunCloser(context.log, context.files, self._state_file)
         self._graphs: dict[int, AutopilotGraphRunner] = {}
 
     async def next(self) -> RunMove:

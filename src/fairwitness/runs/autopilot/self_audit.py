@@ -35,7 +35,7 @@ from fairwitness.rules.integrity_evidence import has_place
 from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.autopilot.step_result import answer
-from fairwitness.runs.autopilot.task_graphs import PlannedNode, begin_graph, commit_of, graph_of
+from fairwitness.runs.autopilot.task_graphs import TaskNode, begin_graph, commit_of, graph_of
 from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.runs.shared.blocking import run_blocking
 
@@ -212,8 +212,8 @@ class SelfAudit:
         strangers = [phase for phase in phases if phase not in log.order().phases]
         if strangers or not phases:
             raise UsageError(
-                f"{', '.join(strangers) or 'no phase'} cannot be audited: it is not of {log.run_id}",
-                next_step="audit phases that the run takes up",
+                f"{', '.join(strangers) or 'no phase'} cannot be audited: not a phase of {log.run_id}",
+                next_step="audit phases of the run",
             )
         self._log, self._auditor, self._fix, self._is_shown = log, auditor, fix, is_shown
         self._phases = phases
@@ -374,14 +374,14 @@ async def audit_run(context: AutopilotContext, run_graph: RunGraph) -> AuditOutc
     async def look(number: int, phases: tuple[str, ...]) -> SelfAuditReturn | str:
         about = [context.phase(phase) for phase in phases]
         brief = context.briefs.self_audit(number, about, await run_blocking(_locked_specs, context))
-        done = await context.asker.ask_at(
+        done = await context.agent_caller.ask_at(
             brief, DispatchPosition("self-audit", dispatch_count=number), await run_blocking(context.tip)
         )
         found = answer(done, SelfAuditReturn)
         return found.first_line if isinstance(found, StepError) else found
 
     async def fix(number: int, gap: GapDetail) -> str | None:
-        node = PlannedNode(id=f"audit-{number}", role=Role.EXECUTOR, gap=gap, writes=context.briefs.anywhere())
+        node = TaskNode(id=f"audit-{number}", role=Role.EXECUTOR, gap=gap, writes=context.briefs.anywhere())
         graph = await run_blocking(
             begin_graph, context.log, None, f"audit-{number}", (node,), await run_blocking(context.tip)
         )

@@ -40,7 +40,7 @@ _STATUSES = {
 """The status of a task by the state of its node; any other state means in progress."""
 
 
-class PlannedNode(Contract):
+class TaskNode(Contract):
     """The work of one node: a task of the plan, the items of a cycle, or problems for a debugger."""
 
     id: NodeId
@@ -88,9 +88,9 @@ class PlannedGraph(NamedTuple):
     """How often the run had been resumed when the graph was started."""
     attempt: int
     """The number of each of its attempts."""
-    nodes: tuple[PlannedNode, ...]
+    nodes: tuple[TaskNode, ...]
 
-    def node(self, node_id: str) -> PlannedNode:
+    def node(self, node_id: str) -> TaskNode:
         """Return one of its nodes."""
         for node in self.nodes:
             if node.id == node_id:
@@ -135,7 +135,7 @@ def graph_of(log: AutopilotLog, number: int) -> PlannedGraph:
 
 def _graph(detail: Mapping[str, Any]) -> PlannedGraph:
     about, options = detail["settings"], detail["options"]
-    nodes = tuple(PlannedNode.model_validate(node) for node in about["nodes"])
+    nodes = tuple(TaskNode.model_validate(node) for node in about["nodes"])
     return PlannedGraph(
         int(options["phase"]),
         about["phase"],
@@ -148,7 +148,7 @@ def _graph(detail: Mapping[str, Any]) -> PlannedGraph:
 
 
 def begin_graph(
-    log: AutopilotLog, phase_pass: PhasePass | None, purpose: str, nodes: Sequence[PlannedNode], base_commit: str
+    log: AutopilotLog, phase_pass: PhasePass | None, purpose: str, nodes: Sequence[TaskNode], base_commit: str
 ) -> int:
     """Record a graph and return its number; the same purpose of the same pass finds the existing graph.
 
@@ -188,7 +188,7 @@ def begin_graph(
     return number
 
 
-def _dag_nodes(nodes: Sequence[PlannedNode]) -> Iterable[DagNode]:
+def _dag_nodes(nodes: Sequence[TaskNode]) -> Iterable[DagNode]:
     """Yield the nodes; each depends on all nodes of the wave before."""
     waves = sorted({node.wave for node in nodes})
     before = {wave: tuple(node.id for node in nodes if node.wave == waves[at - 1]) for at, wave in enumerate(waves)}
@@ -206,7 +206,7 @@ def _dag_nodes(nodes: Sequence[PlannedNode]) -> Iterable[DagNode]:
         )
 
 
-def rest_of(log: AutopilotLog, number: int) -> tuple[PlannedNode, ...]:
+def rest_of(log: AutopilotLog, number: int) -> tuple[TaskNode, ...]:
     """Return the nodes that never started because an earlier wave had a failure, to be started without it.
 
     Empty if the graph did not come to its own end.
@@ -222,9 +222,9 @@ def rest_of(log: AutopilotLog, number: int) -> tuple[PlannedNode, ...]:
     return rest if all(min(failed, default=node.wave) < node.wave for node in rest) else ()
 
 
-def _halted(log: AutopilotLog, graphs: Sequence[PlannedGraph]) -> tuple[PlannedNode, ...]:
+def _halted(log: AutopilotLog, graphs: Sequence[PlannedGraph]) -> tuple[TaskNode, ...]:
     """Return the nodes to start again after a resume: none while a node is running, else those that never ended."""
-    found: dict[str, PlannedNode] = {}
+    found: dict[str, TaskNode] = {}
     for graph in graphs:
         states = statuses_of(log, graph.number)
         for node in graph.nodes:
@@ -277,7 +277,7 @@ def logged(log: AutopilotLog, *numbers: int) -> tuple[LoggedTask, ...]:
     return tuple(found.values())
 
 
-def _logged(log: AutopilotLog, graph: PlannedGraph, node: PlannedNode, status: TaskStatus) -> LoggedTask:
+def _logged(log: AutopilotLog, graph: PlannedGraph, node: TaskNode, status: TaskStatus) -> LoggedTask:
     done = attempted(log, node.id, graph.attempt)
     return LoggedTask(
         id=node.name,

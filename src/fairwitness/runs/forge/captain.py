@@ -156,7 +156,7 @@ class ForgeCaptain:
         answer = CaptainReturn.model_validate(done.outcome.answer)
         problems = await run_blocking(extend, self._log, cr_id, answer, "captain")
         if problems and round_ >= MOST_REFUSALS:
-            await run_blocking(give_up, self._log, cr_id, f"{_not_fitting(round_)}: {_told(problems[0])}")
+            await run_blocking(give_up, self._log, cr_id, f"{_not_fitting(round_)}: {_problem_text(problems[0])}")
 
 
 def _dispatch_id(number: int, try_: int) -> str:
@@ -171,7 +171,7 @@ def _tried(done: Dispatched, layout: ForgeLayout) -> _Tried:
     if answer.dag is None:
         return _Tried(None, ("dag: expected the graph of a new plan; found none",), may_mend=True)
     plan = plan_of(answer)
-    problems = tuple(_told(problem) for problem in plan_problems(plan, layout))
+    problems = tuple(_problem_text(problem) for problem in plan_problems(plan, layout))
     return _Tried(None, problems, may_mend=True) if problems else _Tried(plan)
 
 
@@ -185,5 +185,5 @@ def _not_fitting(times: int) -> str:
     return f"what the captain added did not fit, {times} times"
 
 
-def _told(problem: Problem) -> str:
+def _problem_text(problem: Problem) -> str:
     return f"{spell_path(problem.where)}: expected {problem.expected}; found {problem.found}"

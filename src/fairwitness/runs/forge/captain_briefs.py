@@ -105,7 +105,7 @@ class CaptainBriefs:
 
     def replan(self, dispatch_id: str, cr_id: str) -> Brief:
         """Return the brief for a change request; the overlay gets its number and time when it is applied."""
-        standing = request_state(self._log, cr_id)
+        state = request_state(self._log, cr_id)
         return Brief(
             dispatch_id=dispatch_id,
             run_id=self._log.run_id,
@@ -114,17 +114,15 @@ class CaptainBriefs:
             task=f"Answer change request {cr_id}: say in `overlay` what it adds to the plan, or why it is `rejected`."
             f" `crId` is {cr_id}; `appliedAt` may be any time, the program sets it. Nobody can be asked.",
             parameters={"mode": REPLAN},
-            inputs=tuple(self._standing_plan(standing)),
+            inputs=tuple(self._current_plan(state)),
             known={"dag": None},  # the current graph does not change
         )
 
-    def _standing_plan(self, standing: RequestState) -> Iterator[PromptSection]:
-        log, request = self._log, standing.request
+    def _current_plan(self, state: RequestState) -> Iterator[PromptSection]:
+        log, request = self._log, state.request
         _, dag = log.effective()
         yield PromptSection(title=f"Change request {request.id}", text=document_of(request.plain()))
-        yield from _listed(
-            "Why your last answer could not be applied", standing.refused[-1] if standing.refused else ()
-        )
+        yield from _listed("Why your last answer could not be applied", state.refused[-1] if state.refused else ())
         yield PromptSection(title="The graph, each node with its state", text=render(self._with_states(dag)))
         for name, body in log.specs().items():
             yield PromptSection(title=f"Spec {name}, which stands as it is", text=body)

@@ -111,7 +111,7 @@ def request_of(log: ForgeLog, cr_id: str) -> ChangeRequest:
 
 def requests_of(log: ForgeLog) -> tuple[ChangeRequest, ...]:
     """Return all requests, oldest first."""
-    return tuple(standing.request for standing in request_states(log).values())
+    return tuple(state.request for state in request_states(log).values())
 
 
 SPECS = "specs"
@@ -176,15 +176,15 @@ def _writable(body: str) -> str:
 def decide(log: ForgeLog, cr_id: str, verdict: Verdict, actor: str, reason: str | None = None) -> None:
     """Approve or reject a request; repeating the same decision by the same actor changes nothing."""
     if verdict is Verdict.REJECT and not (reason or "").strip():
-        raise UsageError(f"{cr_id} is not rejected without a reason", next_step="say why, for whoever asked for it")
+        raise UsageError(f"{cr_id} cannot be rejected without a reason", next_step="give a reason")
     while True:
-        seq, standing = find_request(log, cr_id)
-        if _is_said(standing, verdict, actor, reason):
+        seq, state = find_request(log, cr_id)
+        if _is_said(state, verdict, actor, reason):
             return
-        _refuse(log, standing, verdict, actor, is_refused=bool(standing.refused))
+        _refuse(log, state, verdict, actor, is_refused=bool(state.refused))
         if verdict is Verdict.APPLY:
             raise UsageError(
-                f"{cr_id} is applied by what the captain adds", next_step=f"fairwitness resume {log.run_id}"
+                f"{cr_id} is applied only by the captain's additions", next_step=f"fairwitness resume {log.run_id}"
             )
         if _written(log, _Outcome((_event(cr_id, verdict, actor, reason),)), DECIDING, after=seq):
             return
@@ -196,16 +196,16 @@ def _event(cr_id: str, verdict: Verdict, actor: str, reason: str | None) -> Even
     return ChangeRequestApproved(crId=cr_id, actor=actor)
 
 
-def _is_said(standing: RequestState, verdict: Verdict, actor: str, reason: str | None) -> bool:
-    if standing.request.decided_by != actor:
+def _is_said(state: RequestState, verdict: Verdict, actor: str, reason: str | None) -> bool:
+    if state.request.decided_by != actor:
         return False
     if verdict is Verdict.REJECT:
-        return standing.request.status is ChangeRequestStatus.REJECTED and standing.reason == reason
-    return verdict is Verdict.APPROVE and standing.request.status is ChangeRequestStatus.APPROVED
+        return state.request.status is ChangeRequestStatus.REJECTED and state.reason == reason
+    return verdict is Verdict.APPROVE and state.request.status is ChangeRequestStatus.APPROVED
 
 
-def _refuse(log: ForgeLog, standing: RequestState, verdict: Verdict, actor: str, *, is_refused: bool) -> None:
-    request = standing.request
+def _refuse(log: ForgeLog, state: RequestState, verdict: Verdict, actor: str, *, is_refused: bool) -> None:
+    request = state.request
     problem = verdict_problem(
         request.status, verdict, actor=actor, emitted_by=request.emitted_by, is_refused=is_refused
     )
@@ -216,8 +216,8 @@ def _refuse(log: ForgeLog, standing: RequestState, verdict: Verdict, actor: str,
 def give_up(log: ForgeLog, cr_id: str, reason: str) -> None:
     """Reject a request without a usable answer; one that has ended is left alone."""
     while True:
-        seq, standing = find_request(log, cr_id)
-        if standing.request.status in ENDED:
+        seq, state = find_request(log, cr_id)
+        if state.request.status in ENDED:
             return
         rejected = ChangeRequestRejected(crId=cr_id, actor=HARNESS, reason=reason)
         if _written(log, _Outcome((rejected,)), DECIDING, after=seq):
@@ -256,21 +256,21 @@ def extend(log: ForgeLog, cr_id: str, answer: CaptainReturn, actor: str) -> tupl
     If the run moved meanwhile, the answer is judged again before it is written.
     """
     while True:
-        seq, standing = find_request(log, cr_id)
-        if standing.request.status in ENDED:
+        seq, state = find_request(log, cr_id)
+        if state.request.status in ENDED:
             return ()
-        outcome = _outcome(log, standing, answer, actor)
+        outcome = _outcome(log, state, answer, actor)
         if _written(log, outcome, MOVING | DECIDING, after=seq):
             return outcome.problems
 
 
-def _outcome(log: ForgeLog, standing: RequestState, answer: CaptainReturn, actor: str) -> _Outcome:
-    cr_id, is_pending = standing.request.id, standing.request.status is ChangeRequestStatus.PENDING
+def _outcome(log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: str) -> _Outcome:
+    cr_id, is_pending = state.request.id, state.request.status is ChangeRequestStatus.PENDING
     if answer.rejected is not None:
         # after an approval: the captain found nothing to apply
-        _refuse(log, standing, Verdict.REJECT, actor, is_refused=True)
+        _refuse(log, state, Verdict.REJECT, actor, is_refused=True)
         return _Outcome((ChangeRequestRejected(crId=cr_id, actor=actor, reason=answer.rejected),))
-    _refuse(log, standing, Verdict.APPROVE if is_pending else Verdict.APPLY, actor, is_refused=False)
+    _refuse(log, state, Verdict.APPROVE if is_pending else Verdict.APPLY, actor, is_refused=False)
     now, sealed = spell(log.clock()), log.specs()
     added = _dated(log, answer, cr_id, now)
     problems = tuple(_problems(log, added, cr_id, sealed, now))

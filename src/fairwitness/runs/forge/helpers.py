@@ -38,7 +38,7 @@ from fairwitness.runs.graph.agent_work import STEP, DepsFor
 from fairwitness.runs.shared.blocking import run_blocking
 
 HELPER = "helper"
-_NEXT = "go on without it"
+_NEXT = "continue without it"
 _LINE, _SUMMARY, _FILES = 200, 4_000, 50
 _TASK = "Run the errand that is described below, and nothing beyond it."
 
@@ -69,14 +69,14 @@ class SpawningAgent(NamedTuple):
     """How many agents are above it; 0 for the agent of a node."""
 
 
-def helper_tools(place: AttemptContext, asker: SpawningAgent) -> dict[Tool, ToolSource]:
+def helper_tools(attempt: AttemptContext, spawner: SpawningAgent) -> dict[Tool, ToolSource]:
     """Return the tools for helpers and subtasks that the agent's role has."""
-    policy, given = POLICIES[asker.role], dict[Tool, ToolSource]()
+    policy, given = POLICIES[spawner.role], dict[Tool, ToolSource]()
     if policy.spawns:
-        given[Tool.AGENT] = Helpers(place, asker).start
+        given[Tool.AGENT] = Helpers(attempt, spawner).start
     if Tool.WRITE_SUBTASK in policy.tools:
-        given[Tool.READ_SUBTASKS] = place.subtasks.reader()
-        given[Tool.WRITE_SUBTASK] = place.subtasks.writer(asker.role)
+        given[Tool.READ_SUBTASKS] = attempt.subtasks.reader()
+        given[Tool.WRITE_SUBTASK] = attempt.subtasks.writer(spawner.role)
     return given
 
 
@@ -88,15 +88,15 @@ def spec_sections(log: ForgeLog) -> tuple[PromptSection, ...]:
 class Helpers:
     """The helpers of one try of one agent; one runs at a time."""
 
-    def __init__(self, place: AttemptContext, asker: SpawningAgent) -> None:
-        self._place, self._asker = place, asker
+    def __init__(self, attempt: AttemptContext, spawner: SpawningAgent) -> None:
+        self._attempt, self._spawner = attempt, spawner
         self._started = 0
         self._is_busy = False
 
     async def start(self, agent: str, task: str) -> str:
         """Start a helper and return a short report; `UsageError` if it may not be started."""
         if self._is_busy:
-            raise UsageError("a helper is at work; one at a time, in one worktree", next_step="wait for its answer")
+            raise UsageError("another helper is running; only one may run at a time", next_step="wait for its answer")
         self._is_busy = True
         try:
             return await self._start(agent, task)
@@ -104,33 +104,33 @@ class Helpers:
             self._is_busy = False
 
     async def _start(self, agent: str, task: str) -> str:
-        place, asker = self._place, self._asker
-        limits = place.limits
+        attempt, spawner = self._attempt, self._spawner
+        limits = attempt.limits
         if not task.strip():
-            raise UsageError("the errand says nothing", next_step="say what the helper shall do")
+            raise UsageError("the helper's task is empty", next_step="describe what the helper should do")
         problem = spawn_problem(
-            asker.role, agent, depth=asker.depth, started=self._started, most=limits.helpers, deepest=limits.depth
+            spawner.role, agent, depth=spawner.depth, started=self._started, most=limits.helpers, deepest=limits.depth
         )
         if problem is not None:
             raise UsageError(problem, next_step=_NEXT)
-        part = (await run_blocking(place.subtasks.documents)).get(task)
+        part = (await run_blocking(attempt.subtasks.documents)).get(task)
         if part is not None:
-            problem = await run_blocking(place.subtasks.problem, part, agent)
+            problem = await run_blocking(attempt.subtasks.problem, part, agent)
             if problem is not None:
-                raise UsageError(f"{part.id} cannot be handed out: {problem}", next_step=_NEXT)
+                raise UsageError(f"{part.id} cannot be assigned: {problem}", next_step=_NEXT)
         self._started += 1
-        before = await run_blocking(take_snapshot, place.context.shadow, place.folder)
+        before = await run_blocking(take_snapshot, attempt.context.shadow, attempt.folder)
         brief = await run_blocking(self._brief, Role(agent), task, part, before)
         if part is not None:
-            await run_blocking(place.subtasks.change, part.id, SubtaskStatus.RUNNING, brief.dispatch_id)
+            await run_blocking(attempt.subtasks.change, part.id, SubtaskStatus.RUNNING, brief.dispatch_id)
         result = await self._asked(brief, before, task if part is None else f"{part.id}: {part.title}")
         if part is not None:
             status = SubtaskStatus.COMPLETED if result.is_done else SubtaskStatus.FAILED
-            await run_blocking(place.subtasks.change, part.id, status, brief.dispatch_id)
+            await run_blocking(attempt.subtasks.change, part.id, status, brief.dispatch_id)
         return result.text
 
     def _brief(self, role: Role, task: str, part: Subtask | None, before: WorktreeSnapshot) -> Brief:
-        place, instance = self._place, f"{self._asker.instance}-h{self._started}"
+        attempt, instance = self._attempt, f"{self._spawner.instance}-h{self._started}"
         given = json.dumps([role.value, task, self._tree(before)])
         mark = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         if part is None:
@@ -139,32 +139,32 @@ class Helpers:
             errand = PromptSection(title=f"Subtask {part.id}", text=document_of(part.plain()))
         return Brief(
             dispatch_id=f"{instance}-{mark}",
-            run_id=place.order.run_id,
+            run_id=attempt.order.run_id,
             role=role,
             instance=instance,
             task=_TASK if part is None else f"Carry out {part.id}.",
             parameters={"task_id": instance if part is None else part.id},
-            inputs=(errand, *spec_sections(place.log)),
-            scope=place.scope,
+            inputs=(errand, *spec_sections(attempt.log)),
+            scope=attempt.scope,
             known={
-                "walkthrough.task_id": place.order.node if part is None else part.id,
-                "walkthrough.branch": place.order.branch,
-                "walkthrough.base_ref": place.order.target,
+                "walkthrough.task_id": attempt.order.node if part is None else part.id,
+                "walkthrough.branch": attempt.order.branch,
+                "walkthrough.base_ref": attempt.order.target,
             },
         )
 
     def _tree(self, before: WorktreeSnapshot) -> str:
         """Return the worktree without caches and other by-products, which differ at every try."""
-        place = self._place
-        if place.base_tree is None:
+        attempt = self._attempt
+        if attempt.base_tree is None:
             return before.tree
-        return place.context.shadow.snapshot(place.folder, place.base_tree)
+        return attempt.context.shadow.snapshot(attempt.folder, attempt.base_tree)
 
     async def _asked(self, brief: Brief, before: WorktreeSnapshot, about: str) -> "HelperResult":
         """Run the helper; its errors are reported and end only the helper."""
         try:
             done = await self._dispatched(brief, one_line(about, _LINE))
-            await run_blocking(_settle, self._place.context, self._place.folder, before, done)
+            await run_blocking(_settle, self._attempt.context, self._attempt.folder, before, done)
         except (FairWitnessError, OSError) as error:
             what = error.what if isinstance(error, FairWitnessError) else str(error)
             return HelperResult(False, f"failed: it could not be asked: {one_line(what)}")
@@ -172,19 +172,20 @@ class Helpers:
 
     async def _dispatched(self, brief: Brief, about: str) -> Dispatched:
         """Run the helper to its end even if this task is cancelled, so that no helper outlives its agent."""
-        place, asker = self._place, self._asker
-        deps = place.deps_for(brief.role, brief.instance, place.folder, place.prepared.base)
-        own = helper_tools(place, SpawningAgent(brief.role, brief.instance, asker.depth + 1))
+        attempt, spawner = self._attempt, self._spawner
+        deps = attempt.deps_for(brief.role, brief.instance, attempt.folder, attempt.prepared.base)
+        own = helper_tools(attempt, SpawningAgent(brief.role, brief.instance, spawner.depth + 1))
         stop = asyncio.Event()
         working = asyncio.create_task(
             dispatch(
                 replace(
-                    place.context, recorder=NotingRecorder(place.context.recorder, at_start=self._tells(brief, about))
+                    attempt.context,
+                    recorder=NotingRecorder(attempt.context.recorder, at_start=self._start_note(brief, about)),
                 ),
                 ROLES[brief.role],
                 brief,
                 DispatchPosition(
-                    STEP, task=place.order.node, attempt=place.order.attempt, dispatch_count=self._started
+                    STEP, task=attempt.order.node, attempt=attempt.order.attempt, dispatch_count=self._started
                 ),
                 replace(deps, sources={**deps.sources, **own}),
                 stop=stop,
@@ -201,14 +202,14 @@ class Helpers:
                 working.exception()  # retrieved, so that asyncio does not report it
             raise
 
-    def _tells(self, brief: Brief, about: str) -> "RecordWriter":
+    def _start_note(self, brief: Brief, about: str) -> "RecordWriter":
         """Return what records the start of a helper, the first time it starts."""
-        log, order = self._place.log, self._place.order
+        log, order = self._attempt.log, self._attempt.order
 
         def tell(record: Record, now: str) -> None:
             if any(row.subject == brief.dispatch_id for row in record.observations(HELPER)):
                 return
-            detail = {"asked_by": self._asker.instance, "role": brief.role.value, "task": about}
+            detail = {"asked_by": self._spawner.instance, "role": brief.role.value, "task": about}
             key = f"{HELPER}:{brief.dispatch_id}"
             record.observation(log.seen(key, HELPER, brief.dispatch_id, detail, now))
             event = HelperStarted(

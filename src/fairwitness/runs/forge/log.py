@@ -67,7 +67,7 @@ class ForgeLog(RunLog):
             self.ledger.record(self.run_id, write)
         except RowRefused:
             raise UsageError(
-                f"there is a run {self.run_id} already",
+                f"run {self.run_id} exists already",
                 next_step=f"fairwitness resume {self.run_id}, or choose another id",
             ) from None
         killpoint("forge.begun")
@@ -112,9 +112,9 @@ class ForgeLog(RunLog):
 
     def course(self) -> Course:
         """Return the progress of the run."""
-        return self._standing()[0]
+        return self._position()[0]
 
-    def _standing(self) -> tuple[Course, int]:
+    def _position(self) -> tuple[Course, int]:
         with self._guard:
             for envelope in self.ledger.events(self.run_id, after=self._course_seq):
                 self._course, self._course_seq = course_of((envelope,), self._course), envelope.seq
@@ -173,7 +173,7 @@ class ForgeLog(RunLog):
         self._review(lambda record: self.put_events(record, events, now))
 
     def _review(self, write: Callable[[Record], None]) -> None:
-        course, seq = self._standing()
+        course, seq = self._position()
 
         def once(record: Record) -> bool:
             if record.has_event(after=seq, types=REVIEWING):
@@ -184,7 +184,7 @@ class ForgeLog(RunLog):
         is_open = course.is_proposed and not course.is_approved and not course.is_over
         if not is_open or not self.ledger.record(self.run_id, once):
             raise UsageError(
-                f"the plan of {self.run_id} was answered meanwhile", next_step=f"fairwitness status {self.run_id}"
+                f"the plan of {self.run_id} has been answered already", next_step=f"fairwitness status {self.run_id}"
             )
 
     def specs(self) -> dict[str, str]:

@@ -174,7 +174,8 @@ def _documents_in(store: Store, folder: str, first: Sequence[str]) -> dict[str, 
             found[name.removesuffix(MARKDOWN)] = join(folder, name)
         elif _LEFT_BY_EDITORS.match(name) is None:
             raise UsageError(
-                f"{join(folder, visible(name))} is no part of a plan", next_step=f"call it NAME{MARKDOWN}, or remove it"
+                f"{join(folder, visible(name))} is not part of a plan",
+                next_step=f"call it NAME{MARKDOWN}, or remove it",
             )
     known = [name for name in first if name in found]
     return {name: found[name] for name in (*known, *sorted(found.keys() - set(known)))}

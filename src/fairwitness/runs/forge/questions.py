@@ -37,24 +37,24 @@ def open_question(log: ForgeLog) -> ApprovalRequest | None:
         return _asked(
             move.gate,
             _EXECUTING,
-            "A refinery asks for more than was planned. Shall the captain plan it?",
+            "A refinery requests a change of the plan. Should the captain plan it?",
             _request(log, move.request),
-            {APPROVE: "let the captain add what is asked for", REJECT: "go on by the plan that stands; say why"},
+            {APPROVE: "let the captain add it to the plan", REJECT: "continue with the current plan; give a reason"},
         )
     proposal = _proposal(log)
     if move.gate.startswith(f"{INTERVIEW}."):
         return _asked(
             move.gate,
             _PLANNING,
-            "The captain has questions. What do you say?",
+            "The captain has questions. What is your answer?",
             proposal.questions,
-            {ANSWER: "answer in your words; the captain plans anew", PROCEED: "leave it to the captain"},
+            {ANSWER: "answer in your own words; the captain makes a new plan", PROCEED: "let the captain decide"},
         )
-    choices = {APPROVE: "seal the plan as it stands in its files, and carry it out"}
+    choices = {APPROVE: "approve the plan as it is in its files, and carry it out"}
     if _returned(log) < _plan_rounds(log):
-        choices[RETURN] = "let the captain make another plan; say what should be different"
-    choices[ABANDON] = "end the run; what it wrote is kept"
-    question = "The plan is made. Shall it be carried out?"
+        choices[RETURN] = "return the plan to the captain; say what should change"
+    choices[ABANDON] = "end the run and keep its files"
+    question = "The plan is ready. Carry it out?"
     return _asked(move.gate, _PLANNING, question, tuple(_plan(proposal)), choices)
 
 
@@ -62,13 +62,17 @@ def answer(log: ForgeLog, store: Store, layout: ForgeLayout, option: str, said: 
     """Record an answer, once; return the name under which the engine waits for it."""
     question, move = open_question(log), _awaited(log)
     if question is None or move is None or move.gate is None:
-        raise UsageError(f"run {log.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")
+        raise UsageError(
+            f"run {log.run_id} has no open question", next_step="fairwitness inbox lists pending approvals"
+        )
     offered = {each.id: each.description for each in question.options}
     if option not in offered:
-        raise UsageError(f"{option!r} is no answer to {question.gate_id}", next_step=f"choose {' or '.join(offered)}")
+        raise UsageError(
+            f"{option!r} is not an answer to {question.gate_id}", next_step=f"choose {' or '.join(offered)}"
+        )
     words = (said or "").strip()
     if option in WANTS_WORDS and not words:
-        raise UsageError(f"{option} needs a word of yours", next_step=f"add --text: {offered[option]}")
+        raise UsageError(f"{option} needs a text", next_step=f"add --text: {offered[option]}")
     if move.request is not None:
         decide(log, move.request, Verdict(option), actor, words or None)
     elif option == APPROVE:

@@ -45,7 +45,7 @@ def refinery_tools(
     clock: Clock = system_clock,
 ) -> Mapping[Tool, ToolSource]:
     """Return the tools of one attempt; emitted change requests are appended to `wanted`."""
-    refining = _RefineryWorktree(order, prepared, folder)
+    worktree = _RefineryWorktree(order, prepared, folder)
 
     async def run_tests() -> str:
         return await _checked(commands, run_command)
@@ -69,9 +69,9 @@ def refinery_tools(
         )
 
     return {
-        Tool.MERGE_BRANCHES: refining.merge_branches,
+        Tool.MERGE_BRANCHES: worktree.merge_branches,
         Tool.RUN_TESTS: run_tests,
-        Tool.FIX_CONFLICT: refining.fix_conflict,
+        Tool.FIX_CONFLICT: worktree.fix_conflict,
         Tool.EMIT_CR: emit_cr,
     }
 
@@ -90,18 +90,18 @@ class _RefineryWorktree:
             given = ", ".join(self._given) or "none"
             raise ToolFailed(f"{one_line(strange[0])} was not given to you; the branches are: {given}")
         lines = [f"{branch} is in your worktree, at {self._given[branch].commit[:12]}" for branch in branches]
-        return "\n".join([*lines, *await run_blocking(self._standing)])
+        return "\n".join([*lines, *await run_blocking(self._conflict_report)])
 
-    def _standing(self) -> list[str]:
+    def _conflict_report(self) -> list[str]:
         """Return which conflicts are resolved, by the current files."""
         if not self._conflicts:
             return ["no file is in conflict"]
         lines = []
         for path in self._conflicts:
-            lines.append(f"conflict in {one_line(path)}: {self._told(path)}")
+            lines.append(f"conflict in {one_line(path)}: {self._conflict_status(path)}")
         return lines
 
-    def _told(self, path: str) -> str:
+    def _conflict_status(self, path: str) -> str:
         try:
             if self._tree.kind(path) == "none":
                 return "it is not there"
@@ -120,9 +120,9 @@ class _RefineryWorktree:
             raise ToolFailed(f"{len(data)} bytes are more than the {FILE_LIMIT} that a file may have")
         if (mark := _MARK.search(data)) is not None:
             line = 1 + data.count(b"\n", 0, mark.start())
-            raise ToolFailed(f"line {line} of the content still is a conflict mark: write what should stand there")
+            raise ToolFailed(f"line {line} of the content is still a conflict marker: write the resolved text")
         await run_blocking(self._write, path, data)
-        return "\n".join([f"{path} is settled", *await run_blocking(self._standing)])
+        return "\n".join([f"{path} is settled", *await run_blocking(self._conflict_report)])
 
     def _write(self, path: str, data: bytes) -> None:
         if self._tree.kind(path) == "folder":  # also refuses a link

@@ -101,7 +101,7 @@ class ForgeRunner(GraphRunner):
         begun = self.begun()
         self._store.put(self._layout.dag, render(begun.dag.plain()).encode())
         lock_specs(self._store, self._layout, self.log.specs())
-        self._tell(_starting(self.refresh().status))
+        self._write_events(_starting(self.refresh().status))
         self._merges.settled_tip(begun.options.target)
 
     async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
@@ -152,7 +152,7 @@ class ForgeRunner(GraphRunner):
         reason = f"somebody took merged work out of the target; it is kept at {kept.ref}"
         return end.model_copy(update={"completed": False, "reason": reason})
 
-    def _tell(self, events: Iterator[EventData]) -> None:
+    def _write_events(self, events: Iterator[EventData]) -> None:
         told = tuple(events)
         if told:
             self.write(lambda _now: told)

@@ -24,7 +24,7 @@ from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
 SUBTASK = "subtask"
-_NEXT = "write it otherwise"
+_NEXT = "change the subtask"
 _ENDED = frozenset({SubtaskStatus.COMPLETED, SubtaskStatus.FAILED})
 
 
@@ -64,18 +64,18 @@ class Subtasks:
         path = self._layout.subtask(self._node, id_)
         known = self.documents()
         if type_ == 3 and role is not Role.REFINERY:
-            raise UsageError("only a refinery hands out parts of type 3; use type 1 or 2", next_step=_NEXT)
+            raise UsageError("only a refinery may write subtasks of type 3; use type 1 or 2", next_step=_NEXT)
         unknown = [name for name in depends_on if name not in known or name == id_]
         if unknown:
             raise UsageError(
-                f"{id_} cannot wait for {', '.join(unknown)}: write what it waits for first", next_step=_NEXT
+                f"{id_} cannot depend on {', '.join(unknown)}: write those subtasks first", next_step=_NEXT
             )
         before = known.get(id_)
         document = self._document(id_, title, type_, body, depends_on, order=len(known) + 1)
         if before is not None:
             if before.model_copy(update={"order": document.order}) != document:
                 raise UsageError(
-                    f"there is a {id_} already that says something else; the next free id is {_free(known)}",
+                    f"{id_} exists already with other content; the next free id is {_free(known)}",
                     next_step=_NEXT,
                 )
             document = before
@@ -84,7 +84,7 @@ class Subtasks:
         key = f"{SUBTASK}:{self._node}:{id_}"
         record_once(self._log, key, SUBTASK, self._node, {"document": document.plain()}, (event,))
         killpoint("forge.subtask")
-        self._put(path, document, self._standings().get(id_, SubtaskState()))
+        self._put(path, document, self._states().get(id_, SubtaskState()))
         return f"{id_} is written."
 
     def _document(
@@ -106,28 +106,30 @@ class Subtasks:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise UsageError(
-                f"{id_} is no subtask: {spell_path(first['loc'])}: {first['msg']}", next_step=_NEXT
+                f"{id_} is not a valid subtask: {spell_path(first['loc'])}: {first['msg']}", next_step=_NEXT
             ) from None
 
     def change(self, name: str, status: SubtaskStatus, agent: str) -> None:
         """Change the status of a subtask in this try; a change that the events contain is not repeated."""
         self._here[name] = status
-        self._tell({name: SubtaskState(status, agent)})
+        self._record_states({name: SubtaskState(status, agent)})
 
     def reopen(self, attempt: int) -> None:
         """Reset subtasks of earlier attempts, because their work is not in this worktree."""
         own = f"{self._node}-{attempt}-"
         gone = [
             name
-            for name, standing in self._standings().items()
-            if standing.agent is not None and not standing.agent.startswith(own)
+            for name, state in self._states().items()
+            if state.agent is not None and not state.agent.startswith(own)
         ]
         if gone:
-            self._tell(dict.fromkeys(gone, SubtaskState()))
+            self._record_states(dict.fromkeys(gone, SubtaskState()))
 
-    def _tell(self, changes: dict[str, SubtaskState]) -> None:
-        now = self._standings()
-        news = {name: after for name, after in changes.items() if not _is_told(now.get(name, SubtaskState()), after)}
+    def _record_states(self, changes: dict[str, SubtaskState]) -> None:
+        now = self._states()
+        news = {
+            name: after for name, after in changes.items() if not _is_recorded(now.get(name, SubtaskState()), after)
+        }
         if news:
             self._log.write(
                 lambda _now: [
@@ -141,7 +143,7 @@ class Subtasks:
             path = self._layout.subtask(self._node, name)
             self._put(path, documents[name], news.get(name, now.get(name, SubtaskState())))
 
-    def _standings(self) -> dict[str, SubtaskState]:
+    def _states(self) -> dict[str, SubtaskState]:
         found: dict[str, SubtaskState] = {}
         for event in self._log.ledger.events(self._log.run_id):
             if event.type == "subtask.changed" and event.data["nodeId"] == self._node:
@@ -149,8 +151,8 @@ class Subtasks:
                 found[data["subtaskId"]] = SubtaskState(SubtaskStatus(data["status"]), data.get("agent"))
         return found
 
-    def _put(self, path: str, document: Subtask, standing: SubtaskState) -> None:
-        stands = document.model_copy(update={"status": standing.status, "assigned_agent": standing.agent})
+    def _put(self, path: str, document: Subtask, state: SubtaskState) -> None:
+        stands = document.model_copy(update={"status": state.status, "assigned_agent": state.agent})
         content = document_of(stands.plain()).encode()
         if not self._store.exists(path) or self._store.get(path) != content:
             self._store.put(path, content)
@@ -184,7 +186,7 @@ class Subtasks:
         return write
 
 
-def _is_told(before: SubtaskState, after: SubtaskState) -> bool:
+def _is_recorded(before: SubtaskState, after: SubtaskState) -> bool:
     """Return whether the events already say so; those of an ended subtask also say that it ran."""
     if before == after:
         return True

@@ -63,12 +63,12 @@ def keep_walkthrough(
     killpoint("forge.walkthrough.stored")
     files = sorted(set(changed))
     detail = {"attempt": order.attempt, "document": walkthrough.plain(), "changed": files, "path": path}
-    events = _told(log, order, walkthrough, files, path)
+    events = _walkthrough_events(log, order, walkthrough, files, path)
     record_once(log, _key(order.node, order.attempt), WALKTHROUGH, order.node, detail, events)
     killpoint("forge.walkthrough")
 
 
-def _told(
+def _walkthrough_events(
     log: ForgeLog, order: AttemptOrder, said: Walkthrough, changed: Collection[str], path: str
 ) -> Iterator[EventData]:
     yield WalkthroughWritten(

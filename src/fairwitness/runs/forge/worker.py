@@ -56,9 +56,9 @@ class ForgeWorker:
         instance = f"{order.node}-{order.attempt}" + ("" if order.conflict is None else "-help")
         brief = await run_blocking(self._brief, order, prepared, node, role, instance)
         deps = self._deps_for(role, instance, folder, prepared.base)
-        place = await run_blocking(self._place, order, prepared, folder, deps.base_tree, brief.scope)
+        attempt = await run_blocking(self._attempt_context, order, prepared, folder, deps.base_tree, brief.scope)
         wanted: list[ChangeRequest] = []
-        given = self._given(place, SpawningAgent(role, instance, 0), deps, wanted)
+        given = self._given(attempt, SpawningAgent(role, instance, 0), deps, wanted)
         done = await dispatch(
             self._beside(role, instance, wanted),
             ROLES[role],
@@ -110,7 +110,7 @@ class ForgeWorker:
             if kept is not None:
                 yield PromptSection(title=f"Walkthrough of {name}", text=kept.text)
 
-    def _place(
+    def _attempt_context(
         self, order: AttemptOrder, prepared: Prepared, folder: Path, base_tree: str | None, scope: Scope
     ) -> AttemptContext:
         subtasks = Subtasks(self._log, self._store, self._layout, order.node)
@@ -131,17 +131,17 @@ class ForgeWorker:
         )
 
     def _given(
-        self, place: AttemptContext, asker: SpawningAgent, deps: DispatchDeps, wanted: list[ChangeRequest]
+        self, attempt: AttemptContext, spawner: SpawningAgent, deps: DispatchDeps, wanted: list[ChangeRequest]
     ) -> Mapping[Tool, ToolSource]:
-        given = helper_tools(place, asker)
-        if asker.role is not Role.REFINERY:
+        given = helper_tools(attempt, spawner)
+        if spawner.role is not Role.REFINERY:
             return given
         from fairwitness.runs.forge import refinery  # only a refinery needs it
 
-        run = _commands_in(place.folder, deps)
+        run = _commands_in(attempt.folder, deps)
         return {
             **given,
-            **refinery.refinery_tools(place.order, place.prepared, place.folder, self._commands, run, wanted),
+            **refinery.refinery_tools(attempt.order, attempt.prepared, attempt.folder, self._commands, run, wanted),
         }
 
     def _beside(self, role: Role, instance: str, wanted: list[ChangeRequest]) -> DispatchContext:
