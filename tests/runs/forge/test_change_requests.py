@@ -271,7 +271,7 @@ def test_a_person_moves_a_request_out_of_pending_once(log: ForgeLog) -> None:
         ("cr-001", Verdict.APPLY, ADA, None, "the request is pending"),
         ("cr-002", Verdict.APPROVE, "Bob", None, "the request is approved"),
         ("cr-002", Verdict.REJECT, ADA, "no", "the request is approved"),
-        ("cr-002", Verdict.APPLY, ADA, None, "applied by what the captain adds"),
+        ("cr-002", Verdict.APPLY, ADA, None, "applied only by the captain's additions"),
         ("cr-003", Verdict.APPROVE, ADA, None, "the request is rejected"),
         ("cr-003", Verdict.REJECT, ADA, "another reason", "the request is rejected"),
         ("cr-009", Verdict.APPROVE, ADA, None, "no change request 'cr-009'"),
