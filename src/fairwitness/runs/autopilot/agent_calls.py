@@ -134,7 +134,9 @@ class AgentCaller:
         """Restore a folder to its state before this dispatch, and return the tree that it replaces."""
         row = self._log.ledger.observation(self._log.run_id, f"dispatch:{dispatch_id}:try-1")
         if row is None:
-            raise LedgerTampered(f"the ledger has no start of dispatch {dispatch_id}", next_step="fairwitness ledger verify")
+            raise LedgerTampered(
+                f"the ledger has no start of dispatch {dispatch_id}", next_step="fairwitness ledger verify"
+            )
         return restore(self._context.shadow, folder, WorktreeSnapshot.of(row.detail["seen"]))
 
     def _undo(self, brief: Brief, done: Dispatched, folder: Path) -> None:
