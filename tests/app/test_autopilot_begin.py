@@ -190,7 +190,7 @@ def test_what_is_not_committed_is_asked_for_first(top: Path) -> None:
     (top / "new.py").write_text("x = 1\n")
     (top / ".autopilot").mkdir()
     (top / ".autopilot" / "state.json").write_text("{}")
-    assert refused(top, "1") == "there are changes that are not committed: new.py"
+    assert refused(top, "1") == "there are uncommitted changes: new.py"
 
 
 def test_there_is_one_run_at_a_time(top: Path) -> None:

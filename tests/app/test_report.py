@@ -265,7 +265,7 @@ def test_a_file_that_is_no_report_is_not_replaced(tmp_path: Path) -> None:
     finished(tmp_path).close()
     mine = tmp_path / "mine.html"
     mine.write_text("<p>mine</p>" + " " * 2000 + MARK)
-    with pytest.raises(UsageError, match="is no report"):
+    with pytest.raises(UsageError, match="is not a report"):
         write_report(tmp_path, RUN, out=mine)
     assert mine.read_text().startswith("<p>mine</p>")
     write_report(tmp_path, RUN, out=mine, force=True)

@@ -114,7 +114,7 @@ def test_one_role_is_shown_with_its_words_tools_and_form(home: dict[str, str], t
         (("show", "boss"), 2, "there is no role 'boss'"),
         (("try", "boss"), 2, "there is no role 'boss'"),
         (("try", "judge", "--agents", "nobody"), 2, "there is no agent 'nobody'"),
-        (("try", "judge", "--cassette", "x"), 2, "only recordings are played from a file"),
+        (("try", "judge", "--cassette", "x"), 2, "--cassette requires --agents cassette"),
         (("try", "judge"), 3, "no agent can be used here"),
         (("try", "judge", "--agents", "goose"), 3, "goose lacks the program goose"),
         (("try", "reviewer", "--instance", "nobody"), 2, "adversarial-reviewer has no instance 'nobody'"),

@@ -76,15 +76,15 @@ def test_what_init_writes_is_asked_to_be_filled_in_and_then_shown(tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "say which phases"),
-        (("--lenient",), "say which phases"),
+        ((), "no phases given"),
+        (("--lenient",), "no phases given"),
         (("7-9",), "a phase of the roadmap"),
         (("later",), "found later"),
         (("1", "--force", "--quality"), "--force and --quality exclude each other"),
         (("1", "--cycles", "0"), "--cycles"),
         (("1", "--speed"), "--speed"),
         (("1", "2"), "unexpected extra argument"),
-        (("status", "run-1"), "run-1 is no autopilot run"),
+        (("status", "run-1"), "run-1 is not an autopilot run"),
         (("1", "--plain", "--json"), "choose one"),
     ],
 )

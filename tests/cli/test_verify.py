@@ -138,7 +138,7 @@ def test_staged_and_working_tree_changes_are_verified_as_they_are(shop: Path) ->
     write(shop, HONEST)
     refused = verify(shop)
     assert refused.returncode == 2
-    assert "changes that are not committed" in refused.stderr
+    assert "uncommitted changes" in refused.stderr
     assert "--worktree" in refused.stderr
     assert verify(shop, "--worktree").returncode == 0
     write(shop, {"shop.py": HONEST["shop.py"].replace(">=", ">")})

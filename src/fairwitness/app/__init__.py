@@ -1,1 +1,1 @@
-"""What a person can ask for: settings, wiring, read models, and the services the faces call."""
+"""The application layer: settings, assembly, views, and the actions that the command line calls."""

@@ -1,4 +1,4 @@
-"""What an autopilot run rests on in a checkout: roadmap, settings and commands of the project, specifications."""
+"""The project of an autopilot run: roadmap, settings, commands and specifications in a checkout."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,10 +33,10 @@ _TO_BE_SAID = "TBD"
 
 @dataclass(frozen=True, slots=True)
 class AutopilotProject:
-    """Everything that was read."""
+    """The roadmap, commands and specifications of a checkout."""
 
     text: str
-    """The roadmap as it stands."""
+    """The text of the roadmap."""
     roadmap: Roadmap
     commands: Mapping[CommandKind, str | None]
     ui: UiFiles | None
@@ -46,11 +46,11 @@ class AutopilotProject:
 
 
 def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
-    """What the checkout says now; `UsageError` with the file and the line for what cannot be meant."""
+    """Read the project from the checkout; raise `UsageError` with file and line for invalid content."""
     files = checkout_of(repository)
     text = _text(files, layout.ROADMAP)
     if text is None:
-        raise UsageError(f"there is no {layout.ROADMAP}", next_step="fairwitness autopilot init writes one to fill in")
+        raise UsageError(f"there is no {layout.ROADMAP}", next_step="fairwitness autopilot init writes a template")
     reading = read_roadmap(text)
     if reading.roadmap is None:
         wrong = [problem for problem in reading.problems if problem.level is Level.ERROR]
@@ -58,13 +58,13 @@ def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
         place = spell_path(wrong[0].where).removeprefix("line ")
         raise UsageError(
             f"{layout.ROADMAP}:{place}: expected {wrong[0].expected}, found {wrong[0].found}{more}",
-            next_step=f"mend {layout.ROADMAP}",
+            next_step=f"fix {layout.ROADMAP}",
         )
     config = read_config(files)
     detected = detect_commands(manifests(files))
     specs = current_locks(files, config, spell(clock()))
     named = () if config is None else config.project.spec_paths or ()
-    expected = {*DEFAULT_SPEC_PATHS, *(lock.path for lock in specs)}  # the usual names may stand for nothing
+    expected = {*DEFAULT_SPEC_PATHS, *(lock.path for lock in specs)}  # the default paths need not exist
     warnings = [f"{path}, named in {layout.CONFIG}, is not there" for path in named if path not in expected]
     warnings += [f"{spell_path(each.where)} cannot be read: {each.found}" for each in detected.problems]
     return AutopilotProject(
@@ -79,7 +79,7 @@ def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
 
 
 def current_locks(files: Store, config: ProjectConfig | None, now: str) -> tuple[SpecLock, ...]:
-    """The specifications that exist, each with the hash it has now."""
+    """Return the existing specifications with their current hashes."""
     paths = spec_paths(config)
     hashes = {path: found for path in paths if (found := _hash(files, path)) is not None}
     return spec_locks(paths, hashes, now)
@@ -95,26 +95,26 @@ def _hash(files: Store, path: str) -> str | None:
 
 
 def read_config(files: Store) -> ProjectConfig | None:
-    """The project's settings; None where there are none."""
+    """Return the project's settings, or None if there are none."""
     text = _text(files, layout.CONFIG)
     if text is None:
         return None
     try:
         value = json_text.parse(text)
     except BadDocument as error:
-        raise UsageError(f"{layout.CONFIG}: {error.what}", next_step=f"mend {layout.CONFIG}") from None
+        raise UsageError(f"{layout.CONFIG}: {error.what}", next_step=f"fix {layout.CONFIG}") from None
     try:
         return ProjectConfig.model_validate(value)
     except ValidationError as error:
         first = problems_of(value, error.errors(include_url=False))[0]
         raise UsageError(
             f"{layout.CONFIG}: {spell_path(first.where)}: expected {first.expected}, found {first.found}",
-            next_step=f"mend {layout.CONFIG}",
+            next_step=f"fix {layout.CONFIG}",
         ) from None
 
 
 def manifests(files: Store) -> dict[str, str]:
-    """The manifests that are there, by name."""
+    """Return the existing manifests by name."""
     return {name: text for name in MANIFESTS if (text := _text(files, name)) is not None}
 
 
@@ -130,7 +130,7 @@ def _text(files: Store, path: str) -> str | None:
 
 
 def stubs(project: AutopilotProject, phases: Sequence[str]) -> Iterator[str]:
-    """What the roadmap still leaves open about these phases, each with its line: it could not be verified."""
+    """Yield what the roadmap leaves open about these phases, with its line: such phases cannot be verified."""
     for phase in project.roadmap.phases:
         if phase.id not in phases:
             continue
@@ -141,7 +141,7 @@ def stubs(project: AutopilotProject, phases: Sequence[str]) -> Iterator[str]:
 
 
 def is_left_open(text: str) -> bool:
-    """Whether a text only says that something is to be said.
+    """Return whether a text is only a placeholder.
 
     >>> [is_left_open(text) for text in ("TBD", "TBD: one sentence", "[To be planned]", "Users can sign in")]
     [True, True, True, False]
@@ -155,7 +155,7 @@ def _open_at(text: str, phase_id: str, label: str, what: str) -> str:
 
 
 def _line_of(text: str, phase_id: str, label: str) -> int:
-    """Where a field of a phase stands; its heading if the field has no line of its own."""
+    """Return the line of a phase's field, or of its heading if the field has no line."""
     found = 1
     is_inside = False
     for line in said_lines(text).said:
@@ -174,7 +174,7 @@ def _heads(title: str, phase_id: str) -> bool:
 
 
 def refuse_dirty(repository: Repository, state: Path) -> None:
-    """A run's agents see commits: what is not committed would be missing there, and is asked for before it begins."""
+    """Raise `UsageError` for uncommitted changes: a run's agents see only commits."""
     shadow = Shadow.open(state / "git", repository)
     head, work = repository.tree_of("HEAD"), shadow.worktree_tree(repository)
     changed = foreign_paths(tuple(change.path for change in shadow.diff(head, work))) if head != work else ()
@@ -183,7 +183,7 @@ def refuse_dirty(repository: Repository, state: Path) -> None:
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         listed = ", ".join(visible(path) for path in found[:_NAMED])
         raise UsageError(
-            f"there are changes that are not committed: {listed}{more}", next_step="commit or stash them, then again"
+            f"there are uncommitted changes: {listed}{more}", next_step="commit or stash them, then try again"
         )
 
 
@@ -196,7 +196,7 @@ def _is_ours(repository: Repository) -> bool:
 
 
 def checkout_of(repository: Repository) -> Store:
-    """The files of the person's checkout."""
+    """Return the files of the checkout; raise `UsageError` for a bare repository."""
     if repository.top is None:
         raise UsageError("a bare repository has no checkout to read a roadmap from", next_step="go to a checkout of it")
     return Store(repository.top)

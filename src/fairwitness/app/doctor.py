@@ -1,4 +1,4 @@
-"""What this machine has, what it lacks, what that costs, and the command that mends it."""
+"""Checks of this machine: what is missing, the effect, and the command that fixes it."""
 
 import platform
 import re
@@ -24,18 +24,18 @@ from fairwitness.errors import FairWitnessError
 
 
 class Health(StrEnum):
-    """How something stands; words, not only colours."""
+    """The state of a requirement."""
 
     OK = "ok"
     DEGRADED = "degraded"
     MISSING = "missing"
     BROKEN = "broken"
-    """Without it nothing can be proven here."""
+    """No evidence can be produced without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineFinding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     health: Health
@@ -43,7 +43,7 @@ class MachineFinding:
     costs: str = ""
     mend: str = ""
     more: dict[str, Any] = field(default_factory=dict)
-    """What a program may want to know beyond the sentence."""
+    """Further data for programs."""
 
 
 _WEAK = frozenset({EnforcementTier.C, EnforcementTier.D})
@@ -51,7 +51,7 @@ _KEYS = (ProviderKind.ANTHROPIC, ProviderKind.OPENAI, ProviderKind.GOOGLE)
 
 
 def examine_agents(where: Path, sandbox: SandboxTier) -> tuple[MachineFinding, ...]:
-    """Settings, keys, and every agent in the order in which they are chosen."""
+    """Check agent settings, keys, and every agent in the order of choice."""
     own = user_file()
     file = f"{own} ({'there' if own.exists() else 'not there'})"
     try:
@@ -63,7 +63,7 @@ def examine_agents(where: Path, sandbox: SandboxTier) -> tuple[MachineFinding, .
             "agents: settings", Health.DEGRADED, error.what, "no agent can be dispatched", error.next_step
         )
     names = (*ORDER, *(name for name in settings.backend if name not in ORDER))
-    with ThreadPoolExecutor(max_workers=4) as pool:  # each may start a program only to hear its version
+    with ThreadPoolExecutor(max_workers=4) as pool:  # each may start a program to read its version
         probes = tuple(pool.map(lambda name: probe_agent(name, settings), names))
     none = not any(probe.found and not probe.missing for probe in probes)
     return (said, *map(_key, _KEYS), *(_agent(probe, sandbox) for probe in probes), *((_NOBODY,) if none else ()))
@@ -106,7 +106,7 @@ def _agent(probe: Probe, sandbox: SandboxTier) -> MachineFinding:
         )
     if probe.tier in _WEAK and sandbox is not SandboxTier.NAMESPACES:
         costs = f"it acts by itself, and the sandbox {sandbox.value} cannot hold it: it is refused"
-        return MachineFinding(what, Health.DEGRADED, found, costs, "mend the sandbox", more=probe.plain())
+        return MachineFinding(what, Health.DEGRADED, found, costs, "fix the sandbox", more=probe.plain())
     return MachineFinding(what, Health.OK, found, more=probe.plain())
 
 
@@ -126,7 +126,7 @@ _TOOLS: tuple[tuple[str, str], ...] = (
 
 
 def examine(where: Path) -> tuple[MachineFinding, ...]:
-    """Everything worth knowing before a run."""
+    """Check everything that a run needs."""
     from fairwitness.sandbox.probe import probe
 
     features = probe()
@@ -135,7 +135,7 @@ def examine(where: Path) -> tuple[MachineFinding, ...]:
 
 
 def is_fit(findings: tuple[MachineFinding, ...]) -> bool:
-    """Whether evidence can be made here at all."""
+    """Return whether evidence can be produced on this machine."""
     return not any(finding.health is Health.BROKEN for finding in findings)
 
 

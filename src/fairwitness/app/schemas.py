@@ -1,4 +1,4 @@
-"""The contracts as a person meets them: listed, exported as JSON Schema, and held against documents."""
+"""Contracts as JSON Schema files, and documents checked against their contracts."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from fairwitness.kit.text import visible
 from fairwitness.rules.validation import LISTED, adapter, cut, problems_in
 
 _ENOUGH = 0.5
-"""A damaged document still shows at least half of its signs."""
+"""A document must show at least this share of a contract's signs; damaged ones may lack some."""
 
 _SAME_FAMILY = {
     Format.YAML: ("yaml", "json"),
@@ -28,7 +28,7 @@ _SAME_FAMILY = {
 
 
 def recognise(value: Any, form: Format, source: str) -> CatalogEntry:
-    """The contract of a document; `UsageError` if none, or more than one, fits."""
+    """Return the contract of a document; raise `UsageError` unless exactly one fits."""
     sample = value[0] if form is Format.JSONL and value else value
     ranked = sorted(
         ((_likeness(entry, sample), entry) for entry in CATALOG if entry.written_as in _SAME_FAMILY[form]),
@@ -51,7 +51,7 @@ def recognise(value: Any, form: Format, source: str) -> CatalogEntry:
 
 
 def _likeness(entry: CatalogEntry, value: Any) -> tuple[float, int]:
-    """How many of a contract's signs a document shows, as a share and as a number."""
+    """Return how many of a contract's signs a document shows, as a share and as a number."""
     shown = sum(_shows(value, sign) for sign in entry.signs)
     positive = sum(_shows(value, sign) for sign in entry.signs if not sign.startswith("!"))
     if positive == 0:
@@ -81,7 +81,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 @dataclass(frozen=True, slots=True)
 class DocumentViolation:
-    """One thing wrong with a document, at its place."""
+    """A violation in a document with its position."""
 
     line: int
     column: int
@@ -93,7 +93,7 @@ class DocumentViolation:
 
 @dataclass(frozen=True, slots=True)
 class DocumentReport:
-    """What came of checking one file; `unread` says why it could not be checked at all."""
+    """The result of checking one file; `unread` says why it could not be checked."""
 
     path: str
     contract: str | None = None
@@ -103,12 +103,12 @@ class DocumentReport:
 
     @property
     def errors(self) -> int:
-        """How many violations refuse the document."""
+        """The number of violations that make the document invalid."""
         return sum(violation.level is Level.ERROR for violation in self.violations)
 
 
 def json_schema(entry: CatalogEntry) -> dict[str, Any]:
-    """One contract as JSON Schema 2020-12."""
+    """Return a contract as JSON Schema 2020-12."""
     schema = _without_module_paths(adapter(entry).json_schema())
     return {
         "$schema": DIALECT,
@@ -134,7 +134,7 @@ def _without_module_paths(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def entry_named(name: str) -> CatalogEntry:
-    """The contract of a name."""
+    """Return the contract of a name; raise `UsageError` if there is none."""
     if name not in BY_NAME:
         raise UsageError(f"there is no contract called {visible(name)!r}", next_step="fairwitness schema list")
     return BY_NAME[name]
@@ -142,7 +142,7 @@ def entry_named(name: str) -> CatalogEntry:
 
 @dataclass(slots=True)
 class SchemaExport:
-    """What an export did, file by file."""
+    """The result of an export by file."""
 
     written: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
@@ -150,7 +150,7 @@ class SchemaExport:
 
 
 def export(folder: Path, *, replace: bool = False) -> SchemaExport:
-    """Writes every contract's schema; a published version with other content is left alone unless `replace`."""
+    """Write every contract's schema; an exported version with other content is kept unless `replace`."""
     done = SchemaExport()
     folder.mkdir(parents=True, exist_ok=True)
     for entry in CATALOG:
@@ -169,10 +169,10 @@ def export(folder: Path, *, replace: bool = False) -> SchemaExport:
 
 
 def check(paths: Iterable[Path], *, contract: str | None = None, strict: bool = False) -> list[DocumentReport]:
-    """Holds documents against their contracts; a folder stands for every document below it.
+    """Check documents against their contracts; a folder means every document below it.
 
-    A broken contract refuses a document. A broken rule between fields (a total that is no sum) only warns, unless
-    `strict`: published examples break some of their own.
+    A document that breaks its contract is invalid. A broken rule between fields (such as a wrong total) is a warning
+    unless `strict`: some published examples break such rules.
     """
     entry = entry_named(contract) if contract else None
     return [_check_file(path, entry, strict=strict) for path in _documents_below(paths)]
@@ -200,7 +200,7 @@ def _check_file(path: Path, entry: CatalogEntry | None, *, strict: bool) -> Docu
     if form is None:
         known = ", ".join(SUFFIXES)
         return DocumentReport(
-            source, unread=f"{source}: not a kind of file we read ({known})", next_step="name it with --as NAME"
+            source, unread=f"{source}: unsupported file type (supported: {known})", next_step="name it with --as NAME"
         )
     try:
         limits = DEFAULT_LIMITS if form is Format.JSONL else CHECKED
@@ -223,7 +223,7 @@ def _unreadable(error: BadDocument) -> DocumentViolation:
 
 
 def check_document(document: Document, entry: CatalogEntry, *, strict: bool = False) -> tuple[DocumentViolation, ...]:
-    """Everything wrong with one document: what its schema refuses, or else what its rules say."""
+    """Return all violations of a document: those of its schema, or else of its rules."""
     problems = _problems(document, entry, strict=strict)
     if not problems:
         return ()
@@ -235,7 +235,7 @@ def check_document(document: Document, entry: CatalogEntry, *, strict: bool = Fa
 
 
 def _problems(document: Document, entry: CatalogEntry, *, strict: bool) -> tuple[Problem, ...]:
-    """Everything wrong with a document; of JSON lines, with each line."""
+    """Return all problems of a document; for JSON lines, of each line."""
     if document.format is not Format.JSONL:
         return problems_in(document.value, entry, strict=strict)
     found: list[Problem] = []

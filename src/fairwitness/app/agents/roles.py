@@ -18,7 +18,7 @@ from fairwitness.rules.tool_policy import access
 
 @dataclass(frozen=True, slots=True)
 class ListedRole:
-    """One role in the list."""
+    """A role in the list."""
 
     name: str
     workflow: str
@@ -27,39 +27,39 @@ class ListedRole:
     answer: str | None
     tools: tuple[str, ...]
     writes: tuple[str, ...]
-    """Globs beneath the folder of the run; `(declared)` stands for the files that its task declares."""
+    """Globs below the run's folder; `(declared)` means the files that the task declares."""
     statuses: tuple[str, ...]
     timeout_s: float
     budget: dict[str, int]
     instances: tuple[str, ...]
     agent: str | None
-    """Who plays it here; None where nobody is found, and for the orchestrator, which is this program."""
+    """The agent; None if none is usable, and for the orchestrator, which is this program."""
     model: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRole:
-    """One role whole."""
+    """A role in detail."""
 
     role: ListedRole
     words: str
     tools: dict[str, str]
-    """Each tool it has: `allowed`, or `scoped` to its own files and commands."""
+    """Each tool of the role: `allowed`, or `scoped` to its own files and commands."""
     commands: tuple[str, ...]
     fields: str
-    """The form of its answer, in words."""
+    """The form of the answer in words."""
     schema: dict[str, Any]
 
 
 def list_roles(where: Path) -> tuple[ListedRole, ...]:
-    """Every role, in the order of the workflows."""
+    """Return every role, in the order of the workflows."""
     settings, _ = settings_of(where)
     probe = Prober(settings)
     return tuple(_listed(spec, settings, probe) for spec in ROLES.values())
 
 
 def show_role(name: str, where: Path) -> ShownRole:
-    """One role with its words, tools and the form of its answer."""
+    """Return a role with its instructions, tools and the form of its answer."""
     spec = ROLES[role_named(name)]
     settings, _ = settings_of(where)
     policy = POLICIES[spec.role]

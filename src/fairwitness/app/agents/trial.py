@@ -1,4 +1,4 @@
-"""One dispatch on a small repository that comes along: real git, real sandbox, real agent, nothing of the person's."""
+"""A trial of one role on a bundled repository, with real git, sandbox and agent and none of the person's files."""
 
 import asyncio
 import os
@@ -96,7 +96,7 @@ _PERSON = {"NAME": "Demo", "EMAIL": "demo@localhost"}
 
 
 def lay_out(folder: Path) -> Path:
-    """The repository, with one commit, in a folder that holds nothing else."""
+    """Create the bundled repository with one commit in an empty folder."""
     repository = folder / "shop"
     repository.mkdir(parents=True)
     for name, content in FILES.items():
@@ -107,7 +107,7 @@ def lay_out(folder: Path) -> Path:
 
 
 def _git(repository: Path, *arguments: str) -> None:
-    """Git as the toy's own person, whatever the real one has configured."""
+    """Run git with a fixed identity and without the person's configuration."""
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(repository),
@@ -119,7 +119,7 @@ def _git(repository: Path, *arguments: str) -> None:
 
 
 def brief_of(spec: RoleSpec, instance: str, *, run_id: str, dispatch_id: str, moment: str) -> Brief:
-    """What a role is asked to do here."""
+    """Return the task of a role in the bundled repository."""
     policy = POLICIES[spec.role]
     task = TASKS.get(spec.role, BUILD if policy.source else CHECK)
     inputs = [PromptSection(title="The request", text=REQUEST)]
@@ -161,7 +161,7 @@ def _value(name: str, spec: RoleSpec, instance: str) -> str:
 
 
 def _known(spec: RoleSpec, instance: str, moment: str) -> dict[str, Any]:
-    """What no agent can know: who it is to us, and when."""
+    """Return the fields that an agent cannot know, such as its instance and the time."""
     shape = BY_NAME[spec.answer].shape if spec.answer is not None else None
     if isinstance(shape, type) and issubclass(shape, SignedDocument):
         header = {
@@ -182,31 +182,31 @@ def _known(spec: RoleSpec, instance: str, moment: str) -> dict[str, Any]:
 
 DISPATCH = "try-1"
 RECORDINGS = Path(__file__).parent / "recordings"
-"""Sessions of some roles on the small repository, so that there is something to see without any agent."""
+"""Bundled recordings of some roles, to try them without an agent."""
 _NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
 _CAPS = BudgetCaps(dispatch=_NO_CAP, phase=_NO_CAP, run=_NO_CAP)
-"""The role's own budget is the only limit."""
+"""No limits beyond the role's budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRequest:
-    """What a person wants to try."""
+    """The role to try, with its options."""
 
     role: str
     where: Path
-    """Whose settings hold."""
+    """The folder whose settings apply."""
     instance: str | None = None
     agents: str | None = None
     cassette: Path | None = None
     record: Path | None = None
-    """A file that the session is recorded in."""
+    """The file to record the session to."""
     keep: bool = False
-    """Whether the folder it is played in stays."""
+    """Whether the folder of the trial is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What came of it."""
+    """The result of a trial."""
 
     role: str
     instance: str
@@ -217,19 +217,19 @@ class TrialResult:
     changed: tuple[ChangedPath, ...]
     byproducts: int
     kept: str | None
-    """Where everything is, if it was to stay."""
+    """The folder of the trial, if it was kept."""
     recorded: str | None
 
 
 def try_role(request: TrialRequest, *, watcher: OnHappening | None = None, clock: Clock = system_clock) -> TrialResult:
-    """Plays one dispatch; the watcher is told what happens."""
+    """Run one dispatch and report its events to the watcher."""
     if request.cassette is not None and request.agents != CASSETTE:
-        raise UsageError("only recordings are played from a file", next_step="give --agents cassette, too")
+        raise UsageError("--cassette requires --agents cassette", next_step="add --agents cassette")
     if request.record is not None and request.record.exists():
         raise UsageError(f"{request.record} is there already", next_step="record into a new file")
     if request.keep:
         return _tried(request, Path(tempfile.mkdtemp(prefix="fairwitness-kept-")).resolve(), watcher, clock)
-    own = locked_tmp.make("try")  # whoever is killed leaves it, and the next one sweeps
+    own = locked_tmp.make("try")  # a killed process leaves it, and the next one removes it
     try:
         return _tried(request, own.path, watcher, clock)
     finally:
@@ -293,12 +293,12 @@ def _tried(request: TrialRequest, folder: Path, watcher: OnHappening | None, clo
 
 
 def _bundled(role: Role) -> Path:
-    """The recording that comes along for a role."""
+    """Return the bundled recording of a role."""
     found = RECORDINGS / f"{role.value}.jsonl"
     if not found.is_file():
         known = " or ".join(sorted(path.stem for path in RECORDINGS.glob("*.jsonl")))
         raise UsageError(
-            f"no recording of {role.value} comes along", next_step=f"name one with --cassette FILE, or try {known}"
+            f"there is no bundled recording of {role.value}", next_step=f"name one with --cassette FILE, or try {known}"
         )
     return found
 
@@ -311,7 +311,7 @@ def _models(choice: Choice, settings: AgentsSettings, probe: Probe, ledger: Ledg
 
 
 def _recorded(records: Path, wanted: Path | None) -> str | None:
-    """The one recording, where the person wants it; None if there is none, which the transcript explains."""
+    """Move the recording to the wanted file; return None if there is none, which the transcript explains."""
     found = sorted(records.glob("*.jsonl")) if wanted is not None else []
     if wanted is None or not found:
         return None

@@ -1,4 +1,4 @@
-"""When an agent says that it is done, wants something revised, or failed; and what else its completion holds."""
+"""The completion contract of agents: when to report done, revision or failure, and what else it contains."""
 
 from collections.abc import Iterator, Mapping
 
@@ -46,7 +46,7 @@ _SAID: Mapping[Presence, str] = {
 
 
 def contract(agent: Agent, *, signs: bool) -> str:
-    """The completion contract of an agent in words; `signs` says whether its document holds the completion itself."""
+    """Return the completion contract of an agent in words; `signs` if its document contains the completion."""
     return "\n".join(_lines(agent, signs=signs))
 
 

@@ -1,4 +1,4 @@
-"""The definition of one role as a file: its words in the published sections, and its limits read from its policy."""
+"""The definition of a role as a file: its instructions in the published sections, and the limits of its policy."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ SECTIONS = (
     "Tool Access",
     "Anti-Drift Anchor",
 )
-"""In every definition, in this order."""
+"""The sections of every definition, in order."""
 
 VALUES: Mapping[tuple[Role, str], tuple[str, ...]] = {
     (Role.RESEARCHER, "focus"): tuple(Focus),
@@ -48,13 +48,13 @@ VALUES: Mapping[tuple[Role, str], tuple[str, ...]] = {
     (Role.IMPLEMENTER, "task_id"): ("task-01", "task-02", "…"),
     (Role.VERIFIER, "task_id"): ("task-01", "task-02", "…"),
 }
-"""What the parameters of a role may be."""
+"""The possible values of a role's parameters."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def definition(role: Role, host: Host) -> Page:
-    """The file of one role for one program."""
+    """Return the file of a role for a program."""
     spec = ROLES[role]
     described = (
         f"{_purpose(spec)} A role of Fair Witness's feature pipeline ({steps_of(role)}), to be called in a run only."
@@ -65,7 +65,7 @@ def definition(role: Role, host: Host) -> Page:
 
 
 def steps_of(role: Role) -> str:
-    """The steps in which a role works, as people write them.
+    """Return the steps of a role in words.
 
     >>> steps_of(Role.REVIEWER), steps_of(Role.ORCHESTRATOR)
     ('step-3b, step-7', 'step-0 to step-9')
@@ -115,7 +115,7 @@ def _sections(spec: RoleSpec, host: Host) -> Iterator[str]:
 
 
 def _words(spec: RoleSpec) -> tuple[str, dict[str, str]]:
-    """The words of a role with its parameters named instead of filled in: the introduction, and the sections."""
+    """Return the introduction and sections of a role's instructions, with named parameters."""
     text = (PROMPTS / f"{spec.prompt}.md").read_text(encoding="utf-8")
     text = text.replace("{variant}", _variants(spec))
     text = _PLACEHOLDER.sub(r"`\1`", text)
@@ -164,7 +164,7 @@ def _outputs(spec: RoleSpec, host: Host) -> Iterator[str]:
 
 
 def _leading() -> str:
-    """What the program and another role do for the orchestrator in Fair Witness's runtime, and nobody else does here."""
+    """Return what the orchestrator must do itself outside of Fair Witness's runtime."""
     _, intake = _words(ROLES[Role.INTAKE])
     return worded(
         "leading",

@@ -1,4 +1,4 @@
-"""The documents of a feature run in the order of its steps: what each is, who writes it and who reads it."""
+"""The documents of a feature run in the order of its steps, with their writers and readers."""
 
 from typing import NamedTuple
 
@@ -6,17 +6,17 @@ from fairwitness.contracts.common.completion import Agent
 from fairwitness.contracts.common.tools import Role
 
 FOLDER = "docs/feature/<slug>"
-"""Where the documents of a run lie."""
+"""The folder of a run's documents."""
 NINE: tuple[Role, ...] = tuple(Role(agent.value) for agent in Agent)
-"""The published set; intake is a part of the orchestrator's first step there."""
+"""The roles of the published set; intake is part of the orchestrator's first step there."""
 
 
 class FeatureDocument(NamedTuple):
-    """One kind of document."""
+    """A kind of document."""
 
     contract: str
     path: str | None
-    """Beneath the folder of the run; None for what is only said at the end of a call."""
+    """The path below the run's folder; None for text at the end of a call."""
     producers: tuple[Role, ...]
     consumers: tuple[Role, ...]
     what: str
@@ -111,10 +111,10 @@ DOCUMENTS: tuple[FeatureDocument, ...] = (
 
 
 def written_by(role: Role) -> tuple[FeatureDocument, ...]:
-    """What a role writes into the folder of the run."""
+    """Return the documents that a role writes."""
     return tuple(each for each in DOCUMENTS if each.path is not None and role in each.producers)
 
 
 def read_by(role: Role) -> tuple[FeatureDocument, ...]:
-    """What a role may be given."""
+    """Return the documents that a role may read."""
     return tuple(each for each in DOCUMENTS if role in each.consumers)

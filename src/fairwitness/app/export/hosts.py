@@ -1,6 +1,6 @@
-"""The two programs that read agent files: where each looks for them, what it calls our tools, and its front matter.
+"""The programs that read agent files: their folders, names of tools, and front matter.
 
-A name that a program does not know it leaves out, so a role has fewer tools there and never more.
+Tools without a name in a program are omitted, so a role has fewer tools there and never more.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,39 +12,39 @@ from fairwitness.contracts.common.tools import POLICIES, Role, Tool
 
 
 class Host(NamedTuple):
-    """One program and its ways."""
+    """A program and its conventions."""
 
     name: str
     agents: str
     """The folder of its agents."""
     ending: str
     references: str
-    """The folder of what agents look up."""
+    """The folder of reference documents."""
     tools: Mapping[Tool, str]
-    """Our tools by the names that the program has for them; one that is not listed does not exist there."""
+    """The program's names of our tools; a missing tool does not exist there."""
     head: Callable[[Role, tuple[str, ...], str], dict[str, Any]]
 
     def agent_path(self, role: Role) -> str:
-        """Where the definition of a role stands."""
+        """Return the path of a role's definition."""
         return f"{self.agents}/{role.value}{self.ending}"
 
     def reference_path(self, name: str) -> str:
-        """Where a reference document stands."""
+        """Return the path of a reference document."""
         return f"{self.references}/{name}.md"
 
     def link(self, name: str) -> str:
-        """The way from a definition to a reference document, as a Markdown link."""
+        """Return a Markdown link from a definition to a reference document."""
         way = "" if self.references == self.agents else f"../{self.references.rsplit('/', 1)[-1]}/"
         return f"[{name}.md]({way}{name}.md)"
 
     def tools_of(self, role: Role) -> tuple[str, ...]:
-        """The tools of a role under the names that the program has for them."""
+        """Return the program's names of a role's tools."""
         has = POLICIES[role].tools
         return tuple(dict.fromkeys(self.tools[tool] for tool in Tool if tool in has and tool in self.tools))
 
 
 def started_by(role: Role) -> tuple[str, ...]:
-    """The roles of the published set that a role may start."""
+    """Return the roles of the published set that a role may start."""
     return tuple(other.value for other in NINE if other in POLICIES[role].spawns)
 
 
@@ -96,7 +96,7 @@ CLAUDE = Host(
     name="Claude Code",
     agents=".claude/agents",
     ending=".md",
-    references=".claude/fairwitness",  # whatever stands beneath its folder of agents, it takes for an agent
+    references=".claude/fairwitness",  # the program treats every file below its agents folder as an agent
     tools={
         Tool.READ_FILE: "Read",
         Tool.LIST_DIR: "Glob",

@@ -1,4 +1,4 @@
-"""The page that explains the exported set, with the picture of the pipeline, and the prompt that starts it."""
+"""The overview page of the exported set with a diagram of the pipeline, and the prompt that starts it."""
 
 from collections.abc import Iterator, Mapping
 
@@ -27,7 +27,7 @@ _LOOP_OF: Mapping[Step, Loop] = {
     Step.VERIFY: Loop.REPLAN,
     Step.CODE_REVIEW: Loop.CODE_REVIEW,
 }
-"""The loop that a step goes round when it sends work back."""
+"""The loop of a step that asks for a revision."""
 
 _START: Mapping[str, str] = {
     VSCODE.name: (
@@ -43,7 +43,7 @@ _START: Mapping[str, str] = {
 
 
 def diagram() -> str:
-    """Every step, where it leads to, and the loops with their ends, in Mermaid."""
+    """Return the steps, transitions and bounded loops as a Mermaid diagram."""
     return "\n".join(("flowchart TD", *(f"    {line}" for line in _lines())))
 
 
@@ -76,7 +76,7 @@ def _end(bound: Bound) -> str:
 
 
 def overview(host: Host) -> str:
-    """What the exported files are, how to begin, and what nothing here enforces."""
+    """Return the page that explains the exported files, how to begin, and what is not enforced."""
     return worded(
         "overview",
         host=host.name,
@@ -96,7 +96,7 @@ def _roles() -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def prompt() -> Page:
-    """The file that starts the pipeline from a chat."""
+    """Return the file that starts the pipeline from a chat."""
     head = {
         "name": "feature-workflow",
         "description": "Leads a feature from a request to a reviewed and verified change.",

@@ -1,4 +1,4 @@
-"""One exported file and the Markdown it is made of: tables, lists, and our own words with values filled in."""
+"""Exported files and their Markdown: tables, lists, and templates with values."""
 
 import json
 import re
@@ -14,16 +14,16 @@ _PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A file as it is to stand in a repository, without the mark that says who wrote it."""
+    """An exported file without the mark of its origin."""
 
     path: str
     body: str
     head: Mapping[str, Any] = field(default_factory=dict)
-    """Its front matter; a page without any has no head at all."""
+    """The front matter; a page without any has no head."""
 
     @property
     def text(self) -> str:
-        """Head and body. Each field of the head is one line of JSON, which the smallest of YAML readers understands."""
+        """Return head and body. Each field of the head is one line of JSON, which every YAML reader understands."""
         if not self.head:
             return self.body
         lines = (f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in self.head.items())
@@ -31,7 +31,7 @@ class Page:
 
 
 def worded(name: str, **values: str) -> str:
-    """The words of `words/<name>.md` with every `{{place}}` filled in; neither a place nor a value may be left over."""
+    """Return `words/<name>.md` with every `{{place}}` filled in; no place and no value may be left over."""
     text = (WORDS / f"{name}.md").read_text(encoding="utf-8")
     places = set(_PLACE.findall(text))
     if places != set(values):
@@ -40,7 +40,7 @@ def worded(name: str, **values: str) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     names = list(head)
     lines = [names, ["---"] * len(names), *([_cell(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
@@ -51,7 +51,7 @@ def _cell(cell: object) -> str:
 
 
 def code(names: Iterable[str]) -> str:
-    """Names as code, one behind the other.
+    """Return names as code, separated by commas.
 
     >>> code(("a.md", "b.md"))
     '`a.md`, `b.md`'
@@ -60,6 +60,6 @@ def code(names: Iterable[str]) -> str:
 
 
 def item(text: str) -> str:
-    """A paragraph as one entry of a list."""
+    """Return a paragraph as a list item."""
     first, *rest = text.strip().splitlines()
     return "\n".join((f"- {first}", *(f"  {line}" for line in rest)))

@@ -1,4 +1,4 @@
-"""The three reference documents: every form, the order of calls with the end of every loop, and the severities."""
+"""The three reference documents: all forms, the order of calls with bounded loops, and the severities."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -38,7 +38,7 @@ MEANINGS: Mapping[Severity, str] = {
     Severity.MAJOR: "will have to be redone",
     Severity.MINOR: "everything else",
 }
-"""The words of the reviewer, who is told the same."""
+"""The instructions of the reviewer, which contain the same text."""
 
 _RISKS: Mapping[Risk, str] = {
     Risk.GREEN: "only adds: tests, documents, new helpers",
@@ -48,7 +48,7 @@ _RISKS: Mapping[Risk, str] = {
 
 
 def schemas() -> str:
-    """Every form of the pipeline, field by field."""
+    """Return every form of the pipeline, field by field."""
     rows = table(
         ("document", "written by", "read by", "where", "what it is"),
         (
@@ -71,12 +71,12 @@ def _roles(roles: tuple[Role, ...]) -> str:
 
 
 _SIGNED = "research-output"
-"""One of the signed forms; their headers are all alike."""
+"""Return one of the signed forms; all have the same header."""
 _HEADER = tuple(f"agent_output.{name}" for name in Header.model_fields)
 
 
 def _form(document: FeatureDocument) -> str:
-    """The fields of one form; what every signed form has in common stands in a section of its own."""
+    """Return the fields of a form; the common fields of signed forms have their own section."""
     entry = BY_NAME[document.contract]
     if not issubclass(entry.shape, SignedDocument):
         return f"## {entry.name} {entry.version}\n\n{explain(entry.name, ())}"
@@ -88,7 +88,7 @@ def _form(document: FeatureDocument) -> str:
 
 
 def dispatch_patterns() -> str:
-    """Who is called when, how many at once, how often again, and where a run goes next."""
+    """Return the order of calls, their parallelism, retries and transitions."""
     review = _POLICY.review
     return worded(
         "dispatch-patterns",
@@ -161,7 +161,7 @@ def _gates() -> Iterator[tuple[str, str, str, str]]:
 
 
 def severity_taxonomy() -> str:
-    """What each severity means and does, and the scale of risk beside it."""
+    """Return the meaning and effect of each severity, and the risk scale."""
     return worded(
         "severity-taxonomy",
         severities=table(
@@ -188,7 +188,7 @@ REFERENCES: Mapping[str, Callable[[], str]] = {
     "dispatch-patterns": dispatch_patterns,
     "severity-taxonomy": severity_taxonomy,
 }
-"""The reference documents by name."""
+"""Return the reference documents by name."""
 
 ABOUT: Mapping[str, str] = {
     "schemas": "every form that the pipeline's agents exchange",

@@ -1,4 +1,4 @@
-"""The skill: how any agent gets evidence for a change, holds documents against their forms, and reports honestly."""
+"""The skill: how an agent gets evidence for a change, checks documents, and reports honestly."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from fairwitness.rules.evidence_worth import CHECKS, HEARD, CheckKind, depth_of,
 
 NAME = "fairwitness"
 FOLDERS = (".agents/skills/fairwitness", ".claude/skills/fairwitness")
-"""The open format's folder, and the one place where Claude Code looks."""
+"""The folder of the open format, and that of Claude Code."""
 
 _DESCRIPTION = (
     "Proves code changes with `fairwitness verify` and checks pipeline documents with `fairwitness schema check`. Use it before"
@@ -20,7 +20,7 @@ _DESCRIPTION = (
 
 
 def skill() -> Iterator[Page]:
-    """Every file of the skill, in every folder where it is looked for."""
+    """Return every file of the skill for every folder."""
     standard = depth_of(effective_size(Size.STANDARD, Risk.GREEN), Policy()).checks
     large = depth_of(effective_size(Size.LARGE, Risk.RED), Policy()).checks
     evidence = worded(

@@ -1,7 +1,7 @@
-"""Writing the roles as files that other tools read, without ever touching a file that somebody else wrote or edited.
+"""Writes the roles as files for other tools, and never changes a file that a person wrote or edited.
 
-Every file carries a mark with the digest of the rest of it. A file without the mark, or whose digest no longer fits,
-belongs to a person.
+Every exported file contains a mark with the digest of its other content. A file without the mark, or with another
+digest, belongs to a person.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ _MARK = re.compile(rf"(?:# |<!-- ){re.escape(_SAYS)} ([0-9a-f]{{64}})(?: -->)?\n
 
 @dataclass(slots=True)
 class Exported:
-    """What an export did, file by file; with `check`, what it would do."""
+    """The result of an export by file; with `check`, what it would do."""
 
     written: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
-    """One sentence for each file that was left alone; it begins with the file's path."""
+    """A sentence for each file that was kept, beginning with its path."""
 
 
 class _State(Enum):
@@ -53,9 +53,9 @@ _KEPT: Mapping[_State, str] = {
 
 
 def export(target: str, folder: Path, *, check: bool = False) -> Exported:
-    """Write every file of a target beneath a folder; `check` only says what would be written.
+    """Write every file of a target below a folder; with `check`, only report what would be written.
 
-    Everything is looked at before anything is written: a planted link stops the export as a whole.
+    All paths are checked before anything is written: a planted link stops the whole export.
     """
     if target not in TARGETS:
         raise UsageError(
@@ -77,13 +77,13 @@ def export(target: str, folder: Path, *, check: bool = False) -> Exported:
 
 def _write(folder: Path, path: str, content: bytes, *, is_new: bool) -> None:
     if is_new:
-        files.create_file(folder, path, content)  # refuses what somebody put there in the meantime
+        files.create_file(folder, path, content)  # refuses a file that was created meanwhile
     else:
         files.replace_file(folder, path, content)
 
 
 def sealed(page: Page) -> str:
-    """The text of a page with its mark: a comment on the first line, or on the first line of its front matter."""
+    """Return a page with its mark: a comment on the first line, or on the first line of the front matter."""
     text = page.text
     mark = f"{_SAYS} {_digest(text)}"
     if not page.head:
@@ -96,7 +96,7 @@ def _digest(text: str) -> str:
 
 
 def is_untouched(text: str) -> bool:
-    """Whether a text carries our mark and is what the mark was made for."""
+    """Return whether a text has our mark and the mark's digest matches."""
     start = len(_OPENING) if text.startswith(_OPENING) else 0
     mark = _MARK.match(text, start)
     return mark is not None and _digest(text[:start] + text[mark.end() :]) == mark[1]
@@ -108,7 +108,7 @@ def _state(folder: Path, page: Page) -> _State:
     except NotStored:
         return _State.ABSENT
     try:
-        text = data.decode().replace("\r\n", "\n")  # git may have turned the line ends
+        text = data.decode().replace("\r\n", "\n")  # git may have converted line ends
     except UnicodeDecodeError:
         return _State.FOREIGN
     if text == sealed(page):
@@ -129,7 +129,7 @@ def _vscode() -> Iterator[Page]:
 
 
 def _no_agent(name: str, about: str) -> dict[str, object]:
-    """The head of a page in a folder where every page counts as an agent: nobody can choose or start it."""
+    """Return a head that keeps a page from being offered as an agent, for folders where every page is one."""
     return {
         "name": name,
         "description": f"A page to read and no agent: {about}.",
@@ -146,4 +146,4 @@ def _claude() -> Iterator[Page]:
 
 
 TARGETS: Mapping[str, Callable[[], Iterator[Page]]] = {"vscode": _vscode, "claude": _claude, "skill": skill}
-"""The pages of each target."""
+"""The function that returns the pages of each target."""

@@ -1,4 +1,4 @@
-"""One run as one HTML file that opens anywhere: read from the ledger, checked against its chain, written whole."""
+"""Builds the HTML report of a run: reads the ledger, verifies its chain, and writes one file."""
 
 import json
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ from fairwitness.rules.confidence import confidence_facts, grade
 from fairwitness.runs.dispatch.budget_account import CANCELLED, ENDED
 
 MOST = 3000
-"""How many rows of a table are read at most: the newest."""
+"""The maximum number of rows that are read of a table: the newest."""
 _PAGE = 5000
 _LARGEST_TEXT = 50_000_000
 
@@ -75,7 +75,7 @@ _HEAD = "SELECT seq, hash FROM chain WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
 
 
 def read_facts(read: Read, run_id: str) -> ReportFacts:
-    """A run as the ledger tells it."""
+    """Return the facts of a run from the ledger."""
     facts = ReportFacts(run_id)
     for event in _events(read, run_id):
         _apply(facts, event)
@@ -117,7 +117,7 @@ def _apply(facts: ReportFacts, event: Event) -> None:
         _keep(facts, event, event.data)
     except (KeyError, TypeError, ValueError):
         raise EventsBroken(
-            f"run {facts.run_id}: event {event.seq} is not as it should be", next_step="fairwitness ledger verify"
+            f"run {facts.run_id}: event {event.seq} is malformed", next_step="fairwitness ledger verify"
         ) from None
 
 
@@ -212,7 +212,7 @@ def _used(read: Read, run_id: str) -> Used:
 
 
 def _review_in(body: dict[str, Any]) -> dict[str, Any]:
-    """What a reviewer returned, if its claim holds it: by itself, or as the answer of a dispatch."""
+    """Return the answer of a reviewer in a claim: the claim itself, or the answer of a dispatch."""
     for candidate in (body, *body.values()):
         if isinstance(candidate, dict) and isinstance(candidate.get("findings"), list):
             return candidate
@@ -224,7 +224,7 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """A mapping that stands in a column; nothing if it is none, or larger than anything we write."""
+    """Return the mapping in a JSON column; empty if it is none, or larger than Fair Witness writes."""
     if len(text) > _LARGEST_TEXT:
         return {}
     try:
@@ -239,18 +239,18 @@ _LARGEST_PAGE = 256 << 20
 
 
 class WrittenReport(NamedTuple):
-    """A report that stands on the disk."""
+    """A report that was written."""
 
     path: Path
     run_id: str
     outcome: str
     is_sound: bool
-    """Whether the ledger is as it was written; if not, the report says so first."""
+    """Whether the ledger is intact; if not, the report begins with that."""
     bytes: int
 
 
 def write_report(root: Path, wanted: str, *, out: Path | None = None, force: bool = False) -> WrittenReport:
-    """Writes the report of a run; a file that is no report is not replaced unless `force` says so."""
+    """Write the report of a run; a file that is not a report is replaced only with `force`."""
     ledger = open_ledger(root)
     try:
         run_id = known_run(ledger, wanted)
@@ -266,7 +266,7 @@ def write_report(root: Path, wanted: str, *, out: Path | None = None, force: boo
 
 
 def read_run(ledger: Ledger, root: Path, run_id: str) -> tuple[ReportFacts, LedgerFindings]:
-    """Everything a report tells of a run, and whether the ledger is as it was written."""
+    """Return the facts of a run, and what verifying the ledger found."""
     facts = ledger.database.look(lambda read: read_facts(read, run_id))
     kept = {run: Head(*head) for run, head in kept_heads(root).items()}.get(run_ref(run_id))
     heads = [Head(facts.links, facts.head), *([kept] if kept is not None else [])]
@@ -276,12 +276,12 @@ def read_run(ledger: Ledger, root: Path, run_id: str) -> tuple[ReportFacts, Ledg
 
 
 def _gates_now(ledger: Ledger, run_id: str) -> list[GateFact]:
-    """For a run whose decisions are not on record: what its gates answer now."""
+    """Return the current results of the gates, for a run without recorded decisions."""
     return [gate_fact(view.answer.plain()) for view in run_gates(ledger, run_id)]
 
 
 def _graded(facts: ReportFacts) -> Graded | None:
-    """How sure the facts that the last decision rests on let us be, and why not surer."""
+    """Return the confidence that the facts of the last decision allow, with reasons."""
     if not facts.decisions or not facts.decisions[-1].facts:
         return None
     try:
@@ -293,14 +293,14 @@ def _graded(facts: ReportFacts) -> Graded | None:
 
 
 def _place(root: Path, run_id: str, out: Path | None) -> tuple[Path, str]:
-    """The folder that the report is written in, and its name there."""
+    """Return the folder and the file name of the report."""
     if out is None:
         return state_in(root), f"{FOLDER}/{run_ref(run_id)}.html"
     given = out if out.is_absolute() else Path.cwd() / out
     if given.is_dir():
         raise UsageError(f"{given} is a folder", next_step="name the file to write")
     if not given.parent.is_dir():
-        raise UsageError(f"there is no folder {given.parent}", next_step="make it first")
+        raise UsageError(f"there is no folder {given.parent}", next_step="create it first")
     return given.parent, given.name
 
 
@@ -310,8 +310,8 @@ def _refuse_other(folder: Path, name: str) -> None:
     except NotStored:
         return
     except StoreError as error:
-        raise UsageError(f"{folder / name} is no report: {error.what}", next_step="choose another name") from error
+        raise UsageError(f"{folder / name} is not a report: {error.what}", next_step="choose another name") from error
     if MARK.encode() not in present[:_LOOK]:
         raise UsageError(
-            f"{folder / name} is no report, so it was not replaced", next_step="choose another name, or --force"
+            f"{folder / name} is not a report and was not replaced", next_step="choose another name, or --force"
         )

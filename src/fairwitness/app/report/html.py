@@ -1,4 +1,4 @@
-"""HTML made of values: whatever is no `Html` is escaped, spelled out where it would hide or act, and has an end."""
+"""HTML from values: text that is not `Html` is escaped, made visible, and limited in length."""
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from fairwitness.kit.text import visible_lines
 
 LONGEST = 2000
-"""How many characters of one text are shown."""
+"""The maximum number of characters of one text."""
 ROWS = 400
-"""How many rows of one table are shown; the others are counted."""
+"""The maximum number of rows of one table; the others are counted."""
 _VOID = frozenset({"meta", "br", "hr"})
 
 
@@ -23,7 +23,7 @@ Child = Html | str | int | None
 
 
 def text(value: object, most: int = LONGEST) -> Html:
-    """Text of anybody: nothing in it is acted upon.
+    """Return foreign text as escaped HTML.
 
     >>> text("<script>\\u202e\\x1b[2J")
     '&lt;script&gt;\\\\u202e\\\\x1b[2J'
@@ -35,7 +35,7 @@ def text(value: object, most: int = LONGEST) -> Html:
 
 
 def el(tag: str, *children: Child, **attributes: str | None) -> Html:
-    """An element; `class_` is its class, and an attribute that is None is left out.
+    """Return an element; `class_` is its class, and attributes that are None are omitted.
 
     >>> el("p", "a < b", el("br"), class_="x")
     '<p class="x">a &lt; b<br></p>'
@@ -52,17 +52,17 @@ def el(tag: str, *children: Child, **attributes: str | None) -> Html:
 
 
 def joined(parts: Iterable[Html]) -> Html:
-    """Several pieces one after another."""
+    """Return several pieces joined."""
     return Html("".join(parts))
 
 
 def code(value: object, most: int = LONGEST) -> Html:
-    """Something that stands for itself: a command, a hash, a path."""
+    """Return a command, a hash or a path as code."""
     return el("code", text(value, most))
 
 
 def word(state: str) -> Html:
-    """A state: always a word, with a colour beside it."""
+    """Return a state as a word with a colour."""
     return el("b", state, class_=f"state {_KINDS.get(state.lower(), 'plain')}")
 
 
@@ -77,7 +77,7 @@ _KINDS = {
 
 
 def moment(timestamp: str | None) -> Html | None:
-    """A moment to the second, with its zone; what is none is shown as it is.
+    """Return a time in UTC to the second; other text is returned unchanged.
 
     >>> moment("2026-02-26T15:30:36.000000+01:00")
     '2026-02-26 14:30:36Z'
@@ -91,18 +91,18 @@ def moment(timestamp: str | None) -> Html | None:
 
 
 def folded(title: str, *children: Child) -> Html:
-    """Something that opens when it is asked for; no script is needed."""
+    """Return a section that the reader can unfold; it needs no script."""
     return el("details", el("summary", title), *children)
 
 
 def agents_words(who: str, said: object) -> Html:
-    """What an agent wrote, in a box that says so."""
+    """Return text of an agent in a box that is labelled as such."""
     label = el("span", f"written by {who}; a claim, not evidence", class_="label")
     return el("blockquote", label, el("pre", text(said)))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Child]], *, nothing: str, more: str = "") -> Html:
-    """A table, or what is said if it has no row; `more` says where the rows are that are not shown."""
+    """Return a table, or `nothing` if it has no rows; `more` says where the omitted rows are."""
     shown: list[Html] = []
     left = 0
     for row in rows:
@@ -122,7 +122,7 @@ def _cell(value: Child) -> Html:
 
 
 def fields(pairs: Iterable[tuple[str, Child]]) -> Html:
-    """Names with their values; those without a value are left out."""
+    """Return names with their values; names without a value are omitted."""
     return el("dl", *_fields(pairs))
 
 

@@ -1,4 +1,4 @@
-"""A run as a report tells it: plain values, as they were read from the ledger."""
+"""The facts of a report: plain values read from the ledger."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from fairwitness.app.views.run import RunView
 
 
 class Check(NamedTuple):
-    """One row of the ledger with its source."""
+    """A check of the ledger with its source."""
 
     id: int
     task: str | None
@@ -32,7 +32,7 @@ class Check(NamedTuple):
 
 
 class ReviewAnswer(NamedTuple):
-    """What a reviewer returned in one round."""
+    """The answer of a reviewer in one round."""
 
     task: str | None
     agent: str
@@ -42,7 +42,7 @@ class ReviewAnswer(NamedTuple):
 
 
 class AgentCall(NamedTuple):
-    """One row of telemetry."""
+    """A finished call of an agent."""
 
     step: str
     agent: str
@@ -56,7 +56,7 @@ class AgentCall(NamedTuple):
 
 
 class ApprovalAnswer(NamedTuple):
-    """One answer to a question."""
+    """An answer to an approval question."""
 
     gate: str
     at: str
@@ -69,7 +69,7 @@ class ApprovalAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class Visit:
-    """One visit of a step."""
+    """A visit of a step."""
 
     step: str
     started: str
@@ -80,7 +80,7 @@ class Visit:
 
 @dataclass(slots=True)
 class TaskAttempt:
-    """One try at a task."""
+    """An attempt at a task."""
 
     task: str
     number: int
@@ -93,7 +93,7 @@ class TaskAttempt:
 
 
 class Decision(NamedTuple):
-    """One decision, with the gates it asked and the facts it rests on."""
+    """A decision with its gates and facts."""
 
     number: int
     kind: str
@@ -104,7 +104,7 @@ class Decision(NamedTuple):
 
 
 class GateEvaluation(NamedTuple):
-    """A gate that was asked while the run went on."""
+    """A result of a gate during the run."""
 
     at: str
     gate: str
@@ -116,7 +116,7 @@ class GateEvaluation(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What the calls of a run used, as far as anybody counted."""
+    """The usage of a run's calls, as far as it was counted."""
 
     calls: int
     counted: int
@@ -132,11 +132,11 @@ NOTHING_USED = Used(0, 0, 0, 0, 0, 0, ())
 
 @dataclass(slots=True)
 class ReportFacts:
-    """A run."""
+    """Everything that a report shows of a run."""
 
     run_id: str
     workflow: str = "verify"
-    """Of a run that has no events: only checks were run."""
+    """The workflow of a run without events is `verify`."""
     order: dict[str, Any] = field(default_factory=dict)
     feature: FeatureView | None = None
     graph: RunView | None = None
@@ -152,13 +152,13 @@ class ReportFacts:
     answers: list[ApprovalAnswer] = field(default_factory=list)
     used: Used = NOTHING_USED
     left_out: int = 0
-    """How many checks are too old to be read."""
+    """The number of older checks that were not read."""
     links: int = 0
     head: str = ""
 
     @property
     def last_moment(self) -> datetime:
-        """The moment of the last event: as late as anything that is told here."""
+        """The time of the last event."""
         view = self.feature or self.graph
         if view is None or not view.last_time:
             return datetime.fromtimestamp(0, UTC)

@@ -1,4 +1,4 @@
-"""A report as one HTML page without script or network: everything the ledger says of a run, in the order of reading."""
+"""The report as one HTML page without scripts or network access."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -74,23 +74,23 @@ footer { margin-top: 3rem; padding-top: .6rem; border-top: 1px solid var(--line)
 
 
 MARK = '<meta name="generator" content="fairwitness report">'
-"""What tells a report from any other file."""
+"""The mark by which a report is recognised."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _OUTCOMES = {"advanced": "done"}
 
 
 class LedgerFindings(NamedTuple):
-    """What was found beside the rows themselves."""
+    """Results of gates, ledger verification and grading."""
 
     gates: list[GateFact]
     tampering: tuple[str, ...]
-    """Everything in the run that is not as it was written."""
+    """Every sign of tampering in the run."""
     graded: Graded | None
-    """The confidence that the facts of the last decision allow; None if they are not on record."""
+    """The confidence that the facts of the last decision allow; None if they are not recorded."""
 
 
 def page(facts: ReportFacts, checked: LedgerFindings) -> str:
-    """The page; the same ledger gives the same bytes."""
+    """Return the page; the same ledger gives the same bytes."""
     parts = (
         ("steps", "Steps", _steps(facts)),
         ("decisions", "Decisions", _decisions(facts)),
@@ -126,7 +126,7 @@ def page(facts: ReportFacts, checked: LedgerFindings) -> str:
 
 
 def outcome_of(facts: ReportFacts) -> str:
-    """How the run ended, or where it stands, in a word or two."""
+    """Return the outcome or status of the run in a word or two."""
     if facts.feature is not None:
         return facts.feature.word
     return facts.graph.word if facts.graph is not None else "checks only"
@@ -224,7 +224,7 @@ def _readers(facts: ReportFacts) -> Iterator[Sequence[Child]]:
 
 
 def _agents(facts: ReportFacts, visit: Visit) -> str:
-    """The calls that began in this visit."""
+    """Return the calls that began in a visit."""
     assert facts.feature is not None
     begin, end = _seconds(visit.started), _seconds(visit.finished) if visit.finished else float("inf")
     own = [call for call in facts.feature.calls.values() if call.step == visit.step]

@@ -1,4 +1,4 @@
-"""The parts of a report that rest on the ledger's rows: tasks with their evidence, gates, reviews, calls, cost."""
+"""Sections of a report: tasks with their evidence, gates, reviews, calls, cost, known issues."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -23,12 +23,12 @@ from fairwitness.kit.durations import took
 
 _SHORT = 12
 SECTIONS = 200
-"""How many tasks, or reviewers, have a place of their own."""
+"""The maximum number of tasks or reviewers with their own section."""
 NO_TASK = "the run"
 
 
 class GateFact(NamedTuple):
-    """One gate as it answered last."""
+    """The last result of a gate."""
 
     gate: str
     about: str
@@ -41,7 +41,7 @@ class GateFact(NamedTuple):
 
 
 def tasks_part(facts: ReportFacts) -> Html:
-    """Every task with its attempts and every check that the harness ran or saw."""
+    """Return every task with its attempts and checks."""
     by_task: dict[str, list[Check]] = {attempt.task: [] for attempt in facts.attempts.values()}
     for check in facts.checks:
         if check.phase != "review":
@@ -105,18 +105,18 @@ def _short(commit: str | None) -> Html | None:
 
 
 def gates_in_decisions(facts: ReportFacts) -> list[GateFact]:
-    """What each gate answered when a decision last asked it."""
+    """Return the result of each gate at the last decision that used it."""
     found: dict[tuple[str, str], GateFact] = {}
     for decision in facts.decisions:
         for answer in _dicts(decision.decision.get("gates")):
             gate = gate_fact(answer)
-            found.pop((gate.gate, gate.about), None)  # so that the order is that of the last asking
+            found.pop((gate.gate, gate.about), None)  # keeps the order of the last evaluation
             found[gate.gate, gate.about] = gate
     return list(found.values())
 
 
 def gate_fact(answer: Mapping[str, Any]) -> GateFact:
-    """An answer of a gate as plain values."""
+    """Return the result of a gate from plain values."""
     query = answer.get("query")
     query = query if isinstance(query, dict) else {}
     values = query.get("values")
@@ -140,7 +140,7 @@ def _number(value: object) -> int:
 
 
 def gates_part(gates: list[GateFact], asked: list[GateEvaluation]) -> Html:
-    """What each gate counted, and exactly what was asked of the ledger."""
+    """Return the count of each gate and its exact query."""
     statements = list(dict.fromkeys(gate.sql for gate in gates))
     listed = table(
         ("Gate", "About", "Answer", "Counted", "Needed", "Why", "Question", "Values"),
@@ -181,7 +181,7 @@ def gates_part(gates: list[GateFact], asked: list[GateEvaluation]) -> Html:
 
 
 def reviews_part(facts: ReportFacts) -> Html:
-    """Each reviewer's verdicts, which are claims, and what it found."""
+    """Return each reviewer's verdicts, which are claims, and its findings."""
     rows = [check for check in facts.checks if check.phase == "review"]
     if not rows:
         return el("p", "No review is on record; design review and code review make them.", class_="empty")
@@ -227,7 +227,7 @@ def _listed(values: object) -> Html:
 
 
 def calls_part(facts: ReportFacts) -> Html:
-    """Every call of an agent that ended."""
+    """Return every finished call of an agent."""
     return table(
         ("Step", "Agent", "Instance", "Began", "Took", "Ended", "Dispatch", "Retries", "Notes"),
         map(_call, facts.calls),
@@ -260,7 +260,7 @@ def _length(start: str, end: str | None) -> str | None:
 
 
 def cost_part(facts: ReportFacts) -> Html:
-    """What was counted, and for how much of the run; what nobody counted is never guessed."""
+    """Return the counted usage and which part of the run it covers; missing numbers are not estimated."""
     used = facts.used
     if not used.calls:
         return el("p", "Nothing was counted: no call of an agent has ended.", class_="empty")
@@ -284,7 +284,7 @@ def _dicts(values: object) -> Iterator[Mapping[str, Any]]:
 
 
 def issues_part(facts: ReportFacts, gates: list[GateFact]) -> Html:
-    """Everything left open; of a finding only that somebody claims it."""
+    """Return all open issues; findings of reviewers are marked as claims."""
     found = list(_all_issues(facts, gates))
     return table(("Kind", "What", "Rests on"), found, nothing="None is on record.")
 
@@ -324,7 +324,7 @@ def _all_issues(facts: ReportFacts, gates: list[GateFact]) -> Iterator[Sequence[
 
 
 def _given_up(facts: ReportFacts) -> set[str]:
-    """The tasks that were begun and that the last decision no longer knows: others were planned instead."""
+    """Return the started tasks that the last decision no longer contains: they were replaced by others."""
     tasks = facts.decisions[-1].facts.get("tasks") if facts.decisions else None
     known = {str(task.get("task")) for task in tasks if isinstance(task, dict)} if isinstance(tasks, list) else set()
     return {attempt.task for attempt in facts.attempts.values()} - known if known else set()

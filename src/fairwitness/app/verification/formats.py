@@ -1,4 +1,4 @@
-"""A verification as SARIF 2.1.0: what got worse and what was found, at their places, for code scanning tools."""
+"""A verification as JUnit XML, as GitHub annotations with a job summary, and as SARIF 2.1.0."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ from fairwitness.kit.text import visible
 
 
 def junit(report: VerifyReport) -> str:
-    """The report as the text of a JUnit file."""
+    """Return the report as JUnit XML: one suite, one case per check and per inspection with findings."""
     cases = [_check(line) for line in report.checks]
     cases += [
         _case("evidence", one.check, 0, "skipped" if one.excused else "error", one.reason)
@@ -38,7 +38,7 @@ def junit(report: VerifyReport) -> str:
 
 
 def write_junit(report: VerifyReport, path: Path) -> None:
-    """Writes the file whole or not at all."""
+    """Write the file atomically."""
     replace_file(path.absolute().parent, path.name, junit(report).encode())
 
 
@@ -59,16 +59,16 @@ def _case(kind: str, name: str, duration_ms: int, outcome: str | None, text: str
 
 
 def _quoted(text: str) -> str:
-    """An attribute that any XML reader takes: no control character survives."""
+    """Return text for an XML attribute, without control characters."""
     return quoteattr(visible(text.replace("\n", " ")))
 
 
 MOST = 10
-"""GitHub shows no more of one kind."""
+"""GitHub shows at most this many annotations of one kind."""
 
 
 def annotations(report: VerifyReport) -> str:
-    """Workflow commands, one to a line."""
+    """Return GitHub workflow commands, one per line."""
     errors = [
         _command("error", f"{one.rule}: {one.text}", one.path, one.line)
         for one in report.findings
@@ -84,7 +84,7 @@ def annotations(report: VerifyReport) -> str:
 
 
 def write_summary(report: VerifyReport) -> None:
-    """Adds the table to the job's summary, where GitHub asks for one."""
+    """Append the table to the job summary, if GitHub provides a file for it."""
     place = os.environ.get("GITHUB_STEP_SUMMARY")
     if place:
         with Path(place).open("a", encoding="utf-8") as summary:
@@ -92,7 +92,7 @@ def write_summary(report: VerifyReport) -> None:
 
 
 def markdown(report: VerifyReport) -> str:
-    """The report as a Markdown table."""
+    """Return the report as a Markdown table."""
     rows = [
         _row(line.name, line.id, line.baseline.value, line.after.value, line.reason or "") for line in report.checks
     ]
@@ -127,7 +127,7 @@ def _row(*cells: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of a change inside a table: no markup of its own, no link, no line."""
+    """Return foreign text for a table cell, without markup, links and line breaks."""
     plain = text.replace("\\", "\\\\").replace("\n", " ").replace("\r", " ")
     for sign in "|`<>[]!*_":
         plain = plain.replace(sign, f"\\{sign}")
@@ -138,7 +138,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif(report: VerifyReport) -> dict[str, Any]:
-    """The report as one SARIF run."""
+    """Return the report as one SARIF run."""
     results = [
         _result(one.rule, one.text, one.path, one.line, "error" if one.blocks and one.accepted is None else "note")
         for one in report.findings
@@ -170,7 +170,7 @@ def sarif(report: VerifyReport) -> dict[str, Any]:
 
 
 def write_sarif(report: VerifyReport, path: Path) -> None:
-    """Writes the file whole or not at all."""
+    """Write the file atomically."""
     replace_file(path.absolute().parent, path.name, render(sarif(report)).encode())
 
 

@@ -1,4 +1,4 @@
-"""`fairwitness verify`: any repository, any change, no model; evidence in, an answer out."""
+"""`fairwitness verify`: proves a change of any repository without a model."""
 
 import os
 import time
@@ -35,7 +35,7 @@ SHAPES = "`files: [...]`, a task document, or a plan-output.yaml with its tasks/
 
 
 def declared_files(plan: Path) -> tuple[str, ...]:
-    """Paths and patterns that the plan allows to change."""
+    """Return the paths and patterns that a plan allows to change."""
     value = _value(plan)
     declared = _of_task(value)
     if declared is None and _is_plan(value):
@@ -67,7 +67,7 @@ def _value(path: Path) -> dict[str, Any]:
 
 
 def _of_task(value: dict[str, Any]) -> list[str] | None:
-    """The files of a task document, or of a plain list; None if it is neither."""
+    """Return the files of a task document or of a plain list; None if it is neither."""
     task = value.get("task")
     context = task.get("relevant_context") if isinstance(task, dict) else None
     listed = context.get("files_to_modify") if isinstance(context, dict) else value.get("files")
@@ -79,7 +79,7 @@ def _of_task(value: dict[str, Any]) -> list[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
-    """What a person asks to be verified."""
+    """The change to verify, with its options."""
 
     where: Path
     base: str | None = None
@@ -92,16 +92,16 @@ class VerifyRequest:
     use_cache: bool = True
     setup_network: bool = False
     tier: SandboxTier | None = None
-    """A tier to use instead of the strongest; `none` runs unconfined, and opens no gate."""
+    """The sandbox tier to use instead of the strongest; results of `none` open no gate."""
 
 
 def accepts_of(subjects: tuple[str, ...], reason: str) -> tuple[Acceptance, ...]:
-    """A person's word for each path or test they named."""
+    """Return an acceptance with a reason for each path or test."""
     return tuple(Acceptance(subject, reason) for subject in subjects)
 
 
 def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Clock = system_clock) -> VerifyReport:
-    """Proves a change, or says what is missing; the person's repository is left as it was."""
+    """Verify a change and return the report; the person's repository is not changed."""
     began = time.monotonic()
     repository = Repository.open(request.where)
     state = state_of(repository)
@@ -163,7 +163,7 @@ def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Cloc
 def _settings(
     request: VerifyRequest, repository: Repository, shadow: Shadow, change: ProposedChange
 ) -> tuple[VerifySettings, str]:
-    """The person's settings and the digest of what was read; the base's, if the change touches them."""
+    """Return the settings and their digest; those of the base if the change touches the settings file."""
     is_changed = any(file.path == SETTINGS for file in change.files)
     settings, digest = verify_settings(
         repository.top, instead=(lambda: shadow.read(change.base.tree, SETTINGS)) if is_changed else None
@@ -199,7 +199,7 @@ def _sides(request: VerifyRequest, repository: Repository, shadow: Shadow) -> tu
         return Side(ref=request.base or "HEAD", commit=base_commit, tree=repository.tree_of(base_commit)), head
     if request.head is None and repository.head is not None and repository.is_dirty():
         raise UsageError(
-            "the working tree has changes that are not committed",
+            "the working tree has uncommitted changes",
             next_step="fairwitness verify --worktree verifies them, fairwitness verify --head HEAD leaves them out",
         )
     commit = repository.commit(request.head or "HEAD")
@@ -227,7 +227,7 @@ def _default_base(repository: Repository, head: str) -> str | None:
 
 
 def _refuse_own_plan(plan: Path, repository: Repository, changed: set[str]) -> None:
-    """A change must not bring its own permission."""
+    """Refuse a plan that is part of the change: a change must not permit itself."""
     top = repository.top
     inside = plan.resolve()
     if top is not None and inside.is_relative_to(top) and inside.relative_to(top).as_posix() in changed:
@@ -237,12 +237,12 @@ def _refuse_own_plan(plan: Path, repository: Repository, changed: set[str]) -> N
 
 
 def _tells_least(line: CheckLine) -> tuple[bool, bool]:
-    """Sorts what blocks before what was red anyway, and what is required first."""
+    """Return the sort key: blocking checks before those that failed before, required ones first."""
     return (line.reason is None, not line.required)
 
 
 def _actor(repository: Repository) -> str:
-    """Who accepts what they accept."""
+    """Return the git identity of the person."""
     return read_identity(repository).author
 
 
