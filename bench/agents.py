@@ -26,7 +26,7 @@ from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Stop
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.testing.script_steps import ForceStep, SayStep, Script
 from fairwitness.testing.scripted_model import ScriptMode, marker
@@ -123,7 +123,7 @@ def _job(worktree: Path, url: str, role: Role = Role.IMPLEMENTER, parameters: di
         limits=DispatchLimits(wall_s=60, turns=TURNS + 1),
         tools=Toolbox(role=role, scope=SCOPE, worktree=worktree, runner=runner),
         runner=runner,
-        endpoint=Endpoint(dialect=Dialect.OPENAI_CHAT, token=TOKEN, model="gpt-5.5", url=url),
+        endpoint=Endpoint(dialect=ApiDialect.OPENAI_CHAT, token=TOKEN, model="gpt-5.5", url=url),
         on_happening=lambda _: None,
         began=time.monotonic(),
     )

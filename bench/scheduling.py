@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus
-from fairwitness.rules.schedule import Frontier, RunEnd, ready_nodes, starts, ways_to_the_end
+from fairwitness.rules.schedule import Frontier, GraphProgress, ready_nodes, starts, ways_to_the_end
 
 RUN, AT = "run-7f2", "2026-02-26T14:30:00Z"
 WORKERS = 4
@@ -82,7 +82,7 @@ class _Runs:
         """A whole run by what the frontier says."""
         frontier = Frontier(self._dag, self._at[NodeState.PENDING])
         running: list[str] = []
-        while frontier.outcome().end is RunEnd.GOING:
+        while frontier.outcome().end is GraphProgress.GOING:
             for name in frontier.starts(running, WORKERS):
                 running.append(name)
                 frontier.moved(self._at[NodeState.RUNNING][name])
@@ -172,7 +172,7 @@ def _makespan(graph: Graph, durations: Mapping[str, float], estimates: Mapping[s
     now = 0.0
     running: dict[str, float] = {}
     ends: list[tuple[float, str]] = []
-    while frontier.end is RunEnd.GOING:
+    while frontier.end is GraphProgress.GOING:
         for name in frontier.starts(running, WORKERS):
             running[name] = now + durations[name]
             heappush(ends, (running[name], name))

@@ -7,12 +7,12 @@ from fairwitness.contracts.common.gates import Gate
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.vocabulary import RISKS, Size
 from fairwitness.contracts.feature.events import DispatchStatus
-from fairwitness.contracts.feature.facts import OPTIONS, Change, ChangedFile
+from fairwitness.contracts.feature.facts import OPTIONS, ChangedFile, ChangeKind
 from fairwitness.contracts.feature.review import Perspective
-from fairwitness.contracts.verify.results import BAD, Move
-from fairwitness.contracts.verify.results import Outcome as TestOutcome
+from fairwitness.contracts.verify.results import BAD, ItemChange
+from fairwitness.contracts.verify.results import ItemOutcome as TestOutcome
 from fairwitness.rules.confidence import APPROVALS_AT_MOST, AT_MOST, FINDING_AT_MOST, may_commit
-from fairwitness.rules.evidence_worth import CHECKS, HEARD, depth_of, effective_size
+from fairwitness.rules.evidence_worth import ACCEPTED_SOURCES, CHECKS, depth_of, effective_size
 from fairwitness.rules.feature_retry import CLASS_OF, after_failed_iteration, bounds, retries_inside
 from fairwitness.rules.feature_routes import (
     AGENT_OF,
@@ -21,8 +21,8 @@ from fairwitness.rules.feature_routes import (
     OUTCOME_OF,
     READINGS,
     ROUTES,
-    Outcome,
-    Route,
+    RouteOutcome,
+    StepRoute,
     default_choice,
 )
 from fairwitness.rules.report_comparison import DIAGNOSTIC_MOVES, TEST_MOVES
@@ -74,8 +74,8 @@ def gates() -> str:
                 kind.phase.value,
                 kind.tier or "",
                 "yes" if kind.counts else "no",
-                ", ".join(sorted(word.value for word in HEARD[kind.voice].yes)) or "nobody's",
-                ", ".join(sorted(word.value for word in HEARD[kind.voice].no)) or "nobody's",
+                ", ".join(sorted(word.value for word in ACCEPTED_SOURCES[kind.voice].yes)) or "nobody's",
+                ", ".join(sorted(word.value for word in ACCEPTED_SOURCES[kind.voice].no)) or "nobody's",
                 kind.says,
             )
             for kind in CHECKS
@@ -95,7 +95,7 @@ def gates() -> str:
     )
 
 
-def _end(route: Route) -> str:
+def _end(route: StepRoute) -> str:
     if route.to is not None:
         return f"{route.action.value} to {route.to.value}"
     return f"{route.action.value} ({route.halt.value})" if route.halt else route.action.value
@@ -120,7 +120,7 @@ def routing() -> str:
         (
             (step.value, outcome.value.replace("_", " "), _end(route), route.because)
             for (step, outcome), route in ROUTES.items()
-            if "cannot end so" not in route.because and outcome is not Outcome.BLOCKER
+            if "cannot end so" not in route.because and outcome is not RouteOutcome.BLOCKER
         ),
     )
     readings = _table(
@@ -141,7 +141,9 @@ def routing() -> str:
                     ROUTES[
                         (
                             step,
-                            Outcome.EXHAUSTED if OUTCOME_OF[choice] is Outcome.NEEDS_REVISION else OUTCOME_OF[choice],
+                            RouteOutcome.EXHAUSTED
+                            if OUTCOME_OF[choice] is RouteOutcome.NEEDS_REVISION
+                            else OUTCOME_OF[choice],
                         )
                     ]
                 ),
@@ -246,11 +248,11 @@ def risk() -> str:
     """Files to colours, colours to depth."""
     words = _table(("about", "words of a path"), ((what, ", ".join(sorted(said))) for what, said in RED_WORDS.items()))
     examples = _table(
-        ("file", *(change.value for change in Change)),
+        ("file", *(change.value for change in ChangeKind)),
         (
             (
                 f"`{path}`",
-                *(colour_of(ChangedFile(path=path, change=change), POLICY).value for change in Change),
+                *(colour_of(ChangedFile(path=path, change=change), POLICY).value for change in ChangeKind),
             )
             for path in EXAMPLES
         ),
@@ -294,7 +296,7 @@ def _state(outcome: TestOutcome | None) -> str:
     return outcome.value if outcome else "not there"
 
 
-def _move(move: Move | None) -> str:
+def _move(move: ItemChange | None) -> str:
     return "" if move is None else f"**{move.value}**" if move in BAD else move.value
 
 

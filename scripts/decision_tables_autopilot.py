@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
-from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
+from fairwitness.contracts.autopilot.facts import Retries, RetryKind, RunUsage, StepEffect, StepFailureCause
 from fairwitness.contracts.autopilot.metrics import CostEstimation
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
 from fairwitness.contracts.autopilot.rating import ScoreBand, band_of
@@ -20,11 +20,11 @@ from fairwitness.contracts.common.budgets import Amounts, Budget, BudgetCaps, Ca
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.tools import POLICIES, Access, Role, Tool
 from fairwitness.contracts.forge.dag import NodeState
-from fairwitness.contracts.forge.status import RunStatus
-from fairwitness.rules.breaker import MEASURED, GoOn, after_resume, after_step, degradation, may_retry, may_start
+from fairwitness.contracts.forge.status import ForgeRunStatus
+from fairwitness.rules.breaker import MEASURED, GoOn, after_low_score, after_resume, after_step, may_retry, may_start
 from fairwitness.rules.budgets import reserve
 from fairwitness.rules.cost import cost_warning, estimated_tokens
-from fairwitness.rules.dag import MOVES, Move
+from fairwitness.rules.dag import TRANSITIONS, TransitionKind
 from fairwitness.rules.fold_forge import RUN_MOVES, UNSTARTED
 from fairwitness.rules.schedule import DEFAULT_CAP, GOOD_ENOUGH
 from fairwitness.rules.scores import (
@@ -33,7 +33,7 @@ from fairwitness.rules.scores import (
     QUALITY_CYCLES,
     REMEDIATION_CYCLES,
     STAMPS,
-    GateFacts,
+    PhaseGateFacts,
     adjusted_limit,
     phase_gate,
     threshold_tenths,
@@ -43,7 +43,7 @@ from fairwitness.rules.tool_policy import access
 _NOW = "2026-02-26T14:30:00Z"
 _LATER = "2026-02-26T14:35:00Z"
 _SETTINGS = BreakerSettings()
-_IDLE = Usage(phase_tokens=0, phase_minutes=0, total_tokens=0, total_minutes=0, total_retries=0)
+_IDLE = RunUsage(phase_tokens=0, phase_minutes=0, total_tokens=0, total_minutes=0, total_retries=0)
 _SIGNS = {Access.ALLOWED: "✓", Access.SCOPED: "scoped", Access.DENIED: ""}
 
 
@@ -74,12 +74,12 @@ def _state(position: BreakerPosition) -> BreakerState:
     )
 
 
-def _outcome(step: StepName, commits: int, error: StepError | None) -> StepOutcome:
-    return StepOutcome(step=step, new_commits=commits, newly_passing=0, score_gained=0, error=error)
+def _outcome(step: StepName, commits: int, error: StepFailureCause | None) -> StepEffect:
+    return StepEffect(step=step, new_commits=commits, newly_passing=0, score_gained=0, error=error)
 
 
 def _breaker() -> str:
-    error = StepError(category=FailureCategory.BUILD_FAILURE, first_line="boom")
+    error = StepFailureCause(category=FailureCategory.BUILD_FAILURE, first_line="boom")
     endings = {
         "progress": _outcome(StepName.EXECUTE, 1, None),
         "no progress": _outcome(StepName.EXECUTE, 0, None),
@@ -130,7 +130,7 @@ def _breaker() -> str:
         (
             score / 10,
             replans,
-            degradation(score, Retries(debug_in_phase=0, replan_in_phase=replans, total=0), _SETTINGS),
+            after_low_score(score, Retries(debug_in_phase=0, replan_in_phase=replans, total=0), _SETTINGS),
         )
         for score, replans in product((70, 69), (0, 1))
     ]
@@ -228,8 +228,8 @@ def _facts(
     cycles: int,
     *,
     quality: bool,
-) -> GateFacts:
-    return GateFacts(
+) -> PhaseGateFacts:
+    return PhaseGateFacts(
         outcome=outcome,
         recommendation=recommendation,
         score_tenths=score,
@@ -257,7 +257,7 @@ def _cost() -> str:
 
 
 def _nodes() -> str:
-    moves = [(before, after) for (before, after), move in MOVES.items() if move is Move.LEGAL]
+    moves = [(before, after) for (before, after), move in TRANSITIONS.items() if move is TransitionKind.LEGAL]
     enough = [
         (after.value, before.value, " or ".join(state for state in NodeState if state in states))
         for (before, after), states in GOOD_ENOUGH.items()
@@ -267,7 +267,7 @@ def _nodes() -> str:
         for (event, before), (after, phase) in RUN_MOVES.items()
     ]
     runs += [
-        ("`run.resumed`", f"{RunStatus.FAILED.value} in {phase.value}", after.value, "as it was")
+        ("`run.resumed`", f"{ForgeRunStatus.FAILED.value} in {phase.value}", after.value, "as it was")
         for phase, after in UNSTARTED.items()
     ]
     return "\n".join(

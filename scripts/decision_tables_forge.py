@@ -6,20 +6,23 @@ from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.tools import POLICIES, Role
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.graph.forge_order import Decider, ForgeTable
-from fairwitness.rules.change_requests import AFTER, Verdict
+from fairwitness.rules.change_requests import AFTER, RequestDecision
 from fairwitness.rules.helper_limits import ROLE_OF
-from fairwitness.rules.next_forge_move import Course, Move, Request, next_move
+from fairwitness.rules.next_forge_move import ForgeMove, ForgeProgress, RequestProgress, next_move
 
-_RUNNING = Course(proposals=1, is_proposed=True, is_approved=True, is_started=True)
-_STANDS: tuple[tuple[str, Course], ...] = (
-    ("no plan", Course()),
-    ("a plan with questions", Course(proposals=1, is_proposed=True, asked=1)),
-    ("a plan", Course(proposals=1, is_proposed=True)),
-    ("a plan that a person sent back", Course(proposals=1, returned=1)),
+_RUNNING = ForgeProgress(proposals=1, is_proposed=True, is_approved=True, is_started=True)
+_STANDS: tuple[tuple[str, ForgeProgress], ...] = (
+    ("no plan", ForgeProgress()),
+    ("a plan with questions", ForgeProgress(proposals=1, is_proposed=True, asked=1)),
+    ("a plan", ForgeProgress(proposals=1, is_proposed=True)),
+    ("a plan that a person sent back", ForgeProgress(proposals=1, returned=1)),
     ("a plan that is approved", _RUNNING._replace(is_started=False)),
     ("a graph that is carried out", _RUNNING),
     *(
-        (f"a change request that is {status.value}", _RUNNING._replace(requests={"cr-001": Request(status, "r")}))
+        (
+            f"a change request that is {status.value}",
+            _RUNNING._replace(requests={"cr-001": RequestProgress(status, "r")}),
+        )
         for status in ChangeRequestStatus
     ),
     ("an end", _RUNNING._replace(is_over=True)),
@@ -53,20 +56,20 @@ def _course() -> str:
     return f"{opening}\n{_table(head, rows)}"
 
 
-def _words(move: Move) -> str:
+def _words(move: ForgeMove) -> str:
     return move.kind.value if move.gate is None else f"{move.kind.value}: `{move.gate}`"
 
 
 def _requests() -> str:
     rows = [
-        (status.value, *(after.value if (after := AFTER[status, verdict]) else "" for verdict in Verdict))
+        (status.value, *(after.value if (after := AFTER[status, verdict]) else "" for verdict in RequestDecision))
         for status in ChangeRequestStatus
     ]
     opening = (
         "An empty cell is refused. Whoever emitted a request cannot decide about it, and one that was approved is\n"
         "rejected only if what was to be applied did not fit.\n"
     )
-    return f"{opening}\n{_table(('request is', *(verdict.value for verdict in Verdict)), rows)}"
+    return f"{opening}\n{_table(('request is', *(verdict.value for verdict in RequestDecision)), rows)}"
 
 
 def _helpers() -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwitness.agents.answer import NO_ANSWER, find_answer, read_answer, with_known
-from fairwitness.contracts.common.vocabulary import Status
+from fairwitness.contracts.common.vocabulary import CompletionStatus
 from support.fixtures import value_of
 
 JUDGE = {
@@ -99,7 +99,7 @@ def test_fields_the_harness_knows_are_its_own_whatever_the_agent_wrote() -> None
     document["agent_output"]["agent"] = "captain"
     del document["agent_output"]["started_at"]
     known = {"agent_output.agent": "researcher", "agent_output.started_at": "2026-02-26T14:30:00Z"}
-    read = read_answer("", document, "research-output", known, (Status.DONE, Status.ERROR))
+    read = read_answer("", document, "research-output", known, (CompletionStatus.DONE, CompletionStatus.ERROR))
     assert read.problems == ()
     assert read.value is not None
     assert read.value["agent_output"]["agent"] == "researcher"
@@ -110,7 +110,7 @@ def test_fields_the_harness_knows_are_its_own_whatever_the_agent_wrote() -> None
 def test_a_status_that_the_role_may_not_return_is_refused() -> None:
     document = value_of("000/research-output.yaml")
     document["completion"]["status"] = "NEEDS_REVISION"
-    read = read_answer("", document, "research-output", {}, (Status.DONE, Status.ERROR))
+    read = read_answer("", document, "research-output", {}, (CompletionStatus.DONE, CompletionStatus.ERROR))
     assert any("completion.status" in problem and "DONE or ERROR" in problem for problem in read.problems)
 
 

@@ -8,7 +8,7 @@ import pytest
 from fairwitness.agents.backends.acp.backend import AcpBackend
 from fairwitness.agents.backends.api import ApiBackend
 from fairwitness.app.assembly.backends import runner
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.sandbox.probe import probe
 from fairwitness.testing.conformance import RunCase, check_backend, run_on_cassette, run_on_gateway
@@ -40,9 +40,11 @@ def test_the_cassette_backend_holds(case: ConformanceCase, tmp_path: Path) -> No
 
 
 @needs_namespaces
-@pytest.mark.parametrize("dialect", list(Dialect))
+@pytest.mark.parametrize("dialect", list(ApiDialect))
 @pytest.mark.parametrize("case", CASES, ids=names)
-def test_the_api_backend_holds(case: ConformanceCase, dialect: Dialect, tmp_path: Path, socket_enabled: None) -> None:
+def test_the_api_backend_holds(
+    case: ConformanceCase, dialect: ApiDialect, tmp_path: Path, socket_enabled: None
+) -> None:
     ours = runner(SandboxTier.NAMESPACES)
 
     holds(lambda ground: run_on_gateway(ApiBackend(), ground, dialect=dialect, runner=ours, tcp=True), case, tmp_path)
@@ -53,5 +55,5 @@ def test_the_api_backend_holds(case: ConformanceCase, dialect: Dialect, tmp_path
 @pytest.mark.parametrize("case", CASES, ids=names)
 def test_an_external_agent_of_any_tier_is_held(case: ConformanceCase, variant: str, tmp_path: Path) -> None:
     ours = runner(SandboxTier.NAMESPACES)
-    backend, dialect = AcpBackend(scripted_profile(variant)), Dialect.OPENAI_CHAT
+    backend, dialect = AcpBackend(scripted_profile(variant)), ApiDialect.OPENAI_CHAT
     holds(lambda ground: run_on_gateway(backend, ground, dialect=dialect, runner=ours, tcp=False), case, tmp_path)

@@ -14,9 +14,9 @@ from agents.jobs import GOOD, Kept, job
 from fairwitness.agents.base import AgentJob, AgentTurn, Backend, Session
 from fairwitness.agents.driver import BudgetCut, drive
 from fairwitness.contracts.agents.dispatch import (
+    DispatchOutcome,
     EnforcementTier,
     Kind,
-    Outcome,
     OutcomeStatus,
     Probe,
     Stop,
@@ -80,8 +80,8 @@ class Talker:
             await asyncio.sleep(60)
 
 
-def driven(backend: Talker, given: AgentJob, *, stop_after: float | None = None) -> Outcome:
-    async def run() -> Outcome:
+def driven(backend: Talker, given: AgentJob, *, stop_after: float | None = None) -> DispatchOutcome:
+    async def run() -> DispatchOutcome:
         checked: Backend = backend
         stop = asyncio.Event()
         if stop_after is not None:
@@ -219,7 +219,7 @@ def test_a_session_that_does_not_stop_when_asked_is_taken_down(tmp_path: Path) -
 
 @pytest.mark.req("P12")
 def test_a_spent_budget_ends_the_dispatch_whatever_the_agent_answers(tmp_path: Path) -> None:
-    async def run(reply: Reply) -> Outcome:
+    async def run(reply: Reply) -> DispatchOutcome:
         cut = BudgetCut()
         asyncio.get_running_loop().call_later(0.1, cut.make, "of 1000 tokens, 1000 are used")
         return await drive(Talker([reply]), job(tmp_path), cut=cut)

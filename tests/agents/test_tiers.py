@@ -8,7 +8,7 @@ import pytest
 from fairwitness.agents.backends.acp.backend import AcpBackend
 from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.agents.dispatch import EnforcementTier
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.sandbox.probe import probe
 from fairwitness.testing.conformance import run_on_gateway
@@ -25,7 +25,7 @@ def measured(variant: str, folder: Path) -> Measured:
     return asyncio.run(
         measure_tier(
             lambda ground, toolbox: run_on_gateway(
-                backend, ground, dialect=Dialect.OPENAI_CHAT, runner=ours, tcp=False, toolbox=toolbox
+                backend, ground, dialect=ApiDialect.OPENAI_CHAT, runner=ours, tcp=False, toolbox=toolbox
             ),
             folder,
         )

@@ -11,19 +11,19 @@ from fairwitness.app.autopilot_project import read_project
 from fairwitness.app.run_records.autopilot_history import earlier_phases, ended_phases
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
-from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
 from fairwitness.contracts.autopilot.events_phase import (
     PhaseCompleted,
     PhaseFailed,
     PhaseStarted,
+    PhaseStepStarted,
     StepCompleted,
-    StepStarted,
 )
-from fairwitness.contracts.autopilot.events_run import RunCompleted, RunHalted
+from fairwitness.contracts.autopilot.events_run import AutopilotRunCompleted, RunHalted
 from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
 from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotTable
 from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
-from fairwitness.contracts.autopilot.vocabulary import RunFlag, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, RunFlag, StepName
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
@@ -163,7 +163,7 @@ def tell(top: Path, *happenings: Happening, run_id: str = RUN, clock: Clock | No
             log.append(one(log.now()))
 
 
-def event(kind: type[Event], facts: EventFacts | None = None, **said: Any) -> Happening:
+def event(kind: type[AutopilotEventBase], facts: EventFacts | None = None, **said: Any) -> Happening:
     """An event, with what it says beside itself."""
     return lambda now: LoggedEvent(new_event(kind, now, **said), facts)
 
@@ -175,7 +175,7 @@ def started(phase: str) -> Happening:
 
 def at_step(phase: str, step: StepName) -> Happening:
     """A step begins."""
-    return event(StepStarted, phase=phase, step=step)
+    return event(PhaseStepStarted, phase=phase, step=step)
 
 
 def completed(phase: str, score: float = 9.3, **said: Any) -> Happening:
@@ -199,17 +199,17 @@ def deferred(phase: str) -> Happening:
 
 def paused(reason: str = "three steps without progress") -> Happening:
     """The run is paused."""
-    return event(RunHalted, reason=reason, status=RunStatus.PAUSED)
+    return event(RunHalted, reason=reason, status=AutopilotRunStatus.PAUSED)
 
 
 def halted(reason: str = "phase 1 failed, and phase 2 rests on it") -> Happening:
     """The run fails."""
-    return event(RunHalted, reason=reason, status=RunStatus.FAILED)
+    return event(RunHalted, reason=reason, status=AutopilotRunStatus.FAILED)
 
 
 def over() -> Happening:
     """The run ends well."""
-    return event(RunCompleted, phases_completed=2)
+    return event(AutopilotRunCompleted, phases_completed=2)
 
 
 def types_of(top: Path, run_id: str = RUN) -> list[str]:

@@ -19,13 +19,13 @@ from fairwitness.contracts.graph.orders import (
     Clash,
     Culprit,
     GraphOptions,
-    Landed,
+    LandedMember,
     MergeResult,
 )
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules import graph_events
 from fairwitness.rules.dag import is_exhausted
-from fairwitness.rules.graph_run import GraphRun, Stage
+from fairwitness.rules.graph_run import AttemptStage, GraphRun
 from fairwitness.rules.schedule import collected, ready_nodes
 from fairwitness.runs.graph.run_log import RunLog
 
@@ -142,7 +142,7 @@ class Walk:
         """The batch is through; whoever is in no list goes back to the queue."""
         result = MergeResult(
             tip="d" * 40,
-            landed=tuple(Landed(node=name, commit="e" * 40) for name in landed),
+            landed=tuple(LandedMember(node=name, commit="e" * 40) for name in landed),
             culprit=None if culprit is None else Culprit(node=culprit, reasons=("test_x failed",)),
             clashes=tuple(Clash(node=name, paths=("a.py",)) for name in clashing),
             checks=1,
@@ -180,7 +180,7 @@ class Walk:
         status = DagStatus(runId=self.run_id, updatedAt="2026-02-26T14:30:00Z", nodes=run.nodes)
         for name in ready_nodes(self.dag, status)[:3]:
             yield partial(self.start, name)
-        for name in run.in_stage({Stage.WORKING, Stage.HELPING}):
+        for name in run.in_stage({AttemptStage.WORKING, AttemptStage.HELPING}):
             yield partial(self.verify, name)
             yield partial(self.fail, name, f"reason {rng.random()}")
             if rng.random() < 0.2:
@@ -199,7 +199,7 @@ class Walk:
             clashing = rest[: rng.randint(0, len(rest))]
             yield lambda: self.end_merge(landed=names[:cut], culprit=culprit, clashing=clashing)
         if rng.random() < 0.05:
-            yield lambda: self.tell(happened.RunResumed() if run.is_paused else happened.RunPaused(reason="lunch"))
+            yield lambda: self.tell(happened.ForgeRunResumed() if run.is_paused else happened.RunPaused(reason="lunch"))
         if rng.random() < 0.05:
             yield lambda: self.grow(rng.randint(1, 999_999) + 100, f"added-{len(run.nodes)}")
 
@@ -213,7 +213,7 @@ def random_walk(root: Path | Ledger, seed: int, *, nodes: int = 12, steps: int =
     }
     refineries = [name for name in names if waits[name] and rng.random() < 0.2]
     walk = Walk(root, dag_of(f"run-{seed}", waits, refineries=refineries))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     for _ in range(steps):
         if not walk.step(rng):
             break

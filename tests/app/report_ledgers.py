@@ -8,7 +8,7 @@ from typing import Any
 from fairwitness.contracts.common.approvals import ApprovalRecord
 from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.vocabulary import Severity, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity, Workflow
 from fairwitness.kit.clock import spell
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.feature_decision import decide
@@ -183,7 +183,7 @@ class FeatureWalk:
         missing = [] if opens else ["tests"]
         self.tell("gate_evaluated", task=task, gate=gate, open=opens, count=count, threshold=threshold, missing=missing)
 
-    def review(self, perspective: str, verdict: Verdict, text: str = "it leaks") -> None:
+    def review(self, perspective: str, verdict: CategoryVerdict, text: str = "it leaks") -> None:
         """A reviewer's verdicts and one finding."""
         finding = {
             "id": "F-1",
@@ -195,7 +195,7 @@ class FeatureWalk:
             "recommendation": text,
             "evidence": [text],
         }
-        findings = [] if verdict is Verdict.APPROVE else [finding]
+        findings = [] if verdict is CategoryVerdict.APPROVE else [finding]
         claim = Claim(
             run_id=self.run_id,
             task_id=SCOPE,
@@ -206,11 +206,11 @@ class FeatureWalk:
             body={"answer": {"findings": findings, "summary": text}},
             claimed_at=self.now,
         )
-        severity = None if verdict is Verdict.APPROVE else Severity.MAJOR
+        severity = None if verdict is CategoryVerdict.APPROVE else Severity.MAJOR
         rows = {
             "review-code-security": (verdict, severity),
-            "review-code-architecture": (Verdict.APPROVE, None),
-            "review-code-correctness": (Verdict.APPROVE, None),
+            "review-code-architecture": (CategoryVerdict.APPROVE, None),
+            "review-code-correctness": (CategoryVerdict.APPROVE, None),
         }
         self.ledger.record(
             self.run_id, lambda record: record.reviewed(claim, verdicts=rows, round_=1, summary=text[:400])
@@ -272,8 +272,8 @@ def finished(root: Path | Ledger, *, text: str = "plain words", run_id: str = RU
     walk.tell("step_finished", step="step-5", outcome="advanced")
     for step in ("step-6", "step-7"):
         walk.step(step)
-    walk.review("security-sentinel", Verdict.NEEDS_REVISION, text)
-    walk.review("architecture-guardian", Verdict.APPROVE, text)
+    walk.review("security-sentinel", CategoryVerdict.NEEDS_REVISION, text)
+    walk.review("architecture-guardian", CategoryVerdict.APPROVE, text)
     walk.decide(2, step="step-8b", tasks=(ordinary_task(),), whole=ordinary_task("whole"))
     walk.step("step-8")
     for step, instance in (("step-8b", "evidence-bundle"), ("step-9", "commit")):

@@ -11,9 +11,9 @@ from fairwitness.app.assembly.models import KeyRing, route_of
 from fairwitness.app.settings.agents import ORDER, agents_settings, choose, role_named
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.agents.role import ModelClass
-from fairwitness.contracts.agents.settings import AgentsSettings, BackendSettings, Choice, ProviderKind
+from fairwitness.contracts.agents.settings import AgentsSettings, BackendSettings, ModelChoice, ProviderKind
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import NotReady, UsageError
 
@@ -66,7 +66,7 @@ def never(name: str) -> Probe:
     raise AssertionError(f"{name} was looked for")
 
 
-def chosen(settings: AgentsSettings, role: Role, instance: str = "", override: str | None = None) -> Choice:
+def chosen(settings: AgentsSettings, role: Role, instance: str = "", override: str | None = None) -> ModelChoice:
     return choose(ROLES[role], instance, settings, override, never)
 
 
@@ -92,32 +92,32 @@ def test_the_digest_changes_with_what_was_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("role", "instance", "expected"),
     [
-        (Role.REVIEWER, "security-sentinel", Choice(agent="codex", model="gpt-5.5")),
-        (Role.REVIEWER, "pragmatic-verifier", Choice(agent="gemini")),
-        (Role.IMPLEMENTER, "task-03", Choice(agent="codex", model="gpt-5")),
-        (Role.PLANNER, "planner", Choice(agent="claude", model="claude-opus-4-5")),
-        (Role.RESEARCHER, "researcher-impact", Choice(agent="claude", model="claude-haiku-4-5")),
+        (Role.REVIEWER, "security-sentinel", ModelChoice(agent="codex", model="gpt-5.5")),
+        (Role.REVIEWER, "pragmatic-verifier", ModelChoice(agent="gemini")),
+        (Role.IMPLEMENTER, "task-03", ModelChoice(agent="codex", model="gpt-5")),
+        (Role.PLANNER, "planner", ModelChoice(agent="claude", model="claude-opus-4-5")),
+        (Role.RESEARCHER, "researcher-impact", ModelChoice(agent="claude", model="claude-haiku-4-5")),
     ],
 )
 def test_the_narrowest_word_counts_and_a_model_goes_with_its_agent(
-    tmp_path: Path, role: Role, instance: str, expected: Choice
+    tmp_path: Path, role: Role, instance: str, expected: ModelChoice
 ) -> None:
     assert chosen(read(tmp_path, EVERYTHING)[0], role, instance) == expected
 
 
 def test_a_persons_word_on_the_command_line_outranks_everything(tmp_path: Path) -> None:
     settings, _ = read(tmp_path, EVERYTHING)
-    assert chosen(settings, Role.IMPLEMENTER, "task-03", "goose") == Choice(agent="goose")
-    assert chosen(settings, Role.PLANNER, "", "local") == Choice(agent="local", model="qwen3-coder")
-    assert chosen(settings, Role.IMPLEMENTER, "task-03", "codex") == Choice(agent="codex", model="gpt-5")
+    assert chosen(settings, Role.IMPLEMENTER, "task-03", "goose") == ModelChoice(agent="goose")
+    assert chosen(settings, Role.PLANNER, "", "local") == ModelChoice(agent="local", model="qwen3-coder")
+    assert chosen(settings, Role.IMPLEMENTER, "task-03", "codex") == ModelChoice(agent="codex", model="gpt-5")
     assert chosen(settings, Role.PLANNER, "", "claude").model == "claude-opus-4-5"
 
 
 def test_a_model_of_the_role_is_not_given_to_another_agent_of_one_instance(tmp_path: Path) -> None:
     text = '[agents]\ndefault = "claude"\n[agents.reviewer]\nmodel = "opus"\n[agents.reviewer.pragmatic-verifier]\n'
     settings, _ = read(tmp_path, text + 'agent = "codex"\n')
-    assert chosen(settings, Role.REVIEWER, "pragmatic-verifier") == Choice(agent="codex")
-    assert chosen(settings, Role.REVIEWER, "security-sentinel") == Choice(agent="claude", model="opus")
+    assert chosen(settings, Role.REVIEWER, "pragmatic-verifier") == ModelChoice(agent="codex")
+    assert chosen(settings, Role.REVIEWER, "security-sentinel") == ModelChoice(agent="claude", model="opus")
 
 
 def test_the_project_has_the_last_word_key_by_key(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ class TestFinding:
 
     def test_models_of_the_settings_are_for_whoever_is_found(self) -> None:
         settings = AgentsSettings(models={ModelClass.STRONG: "big"})
-        assert choose(ROLES[Role.SPEC], "", settings, None, only("codex")) == Choice(agent="codex", model="big")
+        assert choose(ROLES[Role.SPEC], "", settings, None, only("codex")) == ModelChoice(agent="codex", model="big")
 
 
 def test_a_role_is_known_by_its_short_name_too() -> None:
@@ -267,7 +267,7 @@ class TestRoutes:
 
     def test_an_agent_goes_to_the_provider_of_its_dialect(self, tmp_path: Path) -> None:
         route = self.route("claude", tmp_path, ANTHROPIC_API_KEY="anthropic-key-1")
-        assert (route.provider.dialect, route.provider.base_url) == (Dialect.ANTHROPIC, "https://api.anthropic.com")
+        assert (route.provider.dialect, route.provider.base_url) == (ApiDialect.ANTHROPIC, "https://api.anthropic.com")
         assert route.provider.key is not None
         assert self.route("claude", tmp_path, "opus", ANTHROPIC_API_KEY="anthropic-key-1").model == "opus"
 
@@ -279,9 +279,9 @@ class TestRoutes:
 
     def test_api_takes_the_first_key_there_is(self, tmp_path: Path) -> None:
         gemini, openai = "gemini-key-1", "openai-key-1"
-        assert self.route("api", tmp_path, GEMINI_API_KEY=gemini).provider.dialect is Dialect.GEMINI
+        assert self.route("api", tmp_path, GEMINI_API_KEY=gemini).provider.dialect is ApiDialect.GEMINI
         both = self.route("api", tmp_path, GEMINI_API_KEY=gemini, OPENAI_API_KEY=openai)
-        assert both.provider.dialect is Dialect.OPENAI_CHAT
+        assert both.provider.dialect is ApiDialect.OPENAI_CHAT
 
     def test_a_key_that_is_there_and_cannot_be_used_is_no_reason_to_take_another(self, tmp_path: Path) -> None:
         with pytest.raises(NotReady, match="is no key"):

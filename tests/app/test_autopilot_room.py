@@ -29,7 +29,7 @@ from fairwitness.app.runs.verdict import give_verdict
 from fairwitness.app.views.inbox import inbox
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.events_run import CircuitBreakerOpened
-from fairwitness.contracts.autopilot.vocabulary import HumanWord, PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, HumanWord, PhaseStatus
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.store.layout import autopilot as layout
 
@@ -124,7 +124,7 @@ def test_a_verdict_can_be_given_as_the_answer_to_a_question(top: Path) -> None:
     assert waiting.question.gate_id == "verdict.2"
 
 
-def status(top: Path) -> RunStatus:
+def status(top: Path) -> AutopilotRunStatus:
     with opened(top) as log:
         return log.state().state.meta.status
 
@@ -136,7 +136,7 @@ def test_what_runs_goes_on_and_what_is_completed_stays_so(tmp_path: Path) -> Non
     assert not resume_autopilot(top, RUN)
     tell(top, started("1"), completed("1"), over())
     assert not resume_autopilot(top, RUN)
-    assert (status(top), "run_resumed" in types_of(top)) == (RunStatus.COMPLETED, False)
+    assert (status(top), "run_resumed" in types_of(top)) == (AutopilotRunStatus.COMPLETED, False)
 
 
 @pytest.mark.req("A1")
@@ -150,7 +150,7 @@ def test_a_run_that_stopped_goes_on_when_a_person_says_so(tmp_path: Path, stop: 
     assert not resume_autopilot(top, RUN)
     with opened(top) as log:
         told = log.ledger.last_event(RUN, "run_resumed")
-    assert status(top) is RunStatus.RUNNING
+    assert status(top) is AutopilotRunStatus.RUNNING
     assert told is not None
     assert told.data == {"previous_status": before.value, "from_phase": "1"}
 
@@ -164,7 +164,7 @@ def test_a_breaker_that_cools_down_is_waited_for_and_then_half_open(tmp_path: Pa
     tell(top, started("1"), trip, paused(), clock=fixed())
     with pytest.raises(NotReady, match="is open for another 4m 30s"):
         resume_autopilot(top, RUN, clock=fixed(MOMENT + timedelta(seconds=30)))
-    assert (status(top), types_of(top)[-1]) == (RunStatus.PAUSED, "run_halted")
+    assert (status(top), types_of(top)[-1]) == (AutopilotRunStatus.PAUSED, "run_halted")
     assert resume_autopilot(top, RUN, clock=fixed(until))
     with opened(top) as log:
         assert log.state().state.circuit_breaker.state is BreakerPosition.HALF_OPEN

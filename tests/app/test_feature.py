@@ -12,7 +12,7 @@ from fairwitness.app.runs.begin_feature import BegunFeature, RunRequest, begin_f
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.decisions import Halt, HaltOutcome
-from fairwitness.contracts.feature.events import RunFinished, RunOutcome
+from fairwitness.contracts.feature.events import FeatureRunOutcome, RunFinished
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.errors import FairWitnessError, NotReady, UsageError
 from fairwitness.ledger.ledger import Ledger
@@ -195,7 +195,7 @@ def test_whoever_goes_on_with_a_run_that_ran_out_of_budget_may_have_raised_it(ti
         context = feature_context(factory.repository, factory.ledger, begun.run_id, begun.order)
         (till / "fairwitness.toml").write_text("[budget]\ntokens = 20\n")
         assert order_of(factory.ledger, begun.run_id)[1].tokens == 10  # it holds while the run goes on
-        context.write_event(RunFinished(outcome=RunOutcome.OUT_OF_BUDGET, confidence=None, reason="the budget"))
+        context.write_event(RunFinished(outcome=FeatureRunOutcome.OUT_OF_BUDGET, confidence=None, reason="the budget"))
         resume_feature(factory.repository, factory.ledger, begun.run_id)
         assert order_of(factory.ledger, begun.run_id)[1].tokens == 20
     finally:

@@ -202,7 +202,7 @@ def test_a_claim_of_any_shape_can_be_shown(tmp_path: Path, body: dict[str, objec
 
 def test_a_run_of_a_graph_has_a_report_too(tmp_path: Path) -> None:
     walk = Walk(tmp_path, dag_of("run-7", {"x": (), "y": ("x",)}), request=HOSTILE, max_attempts=1)
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     walk.start("x")
     walk.fail("x", HOSTILE)
     walk.tell(happened.RunFailed(reason="no attempt left for x"))

@@ -153,13 +153,13 @@ def test_an_event_of_a_kind_nobody_knows_is_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("events", "end"),
     [
-        ([happened.RunStarted()], None),
-        ([happened.RunStarted(), happened.RunPaused(reason="lunch")], WatchEnd.PERSON),
+        ([happened.ForgeRunStarted()], None),
+        ([happened.ForgeRunStarted(), happened.RunPaused(reason="lunch")], WatchEnd.PERSON),
         ([happened.RunFailed(reason="no attempt left for the-budget")], WatchEnd.FAILED),
         ([happened.RunFailed(reason="cancelled by Ada")], WatchEnd.FAILED),
         ([happened.RunFailed(reason="over budget: the run has used 9 of 8 tokens")], WatchEnd.BUDGET),
         ([happened.RunFailed(reason="the budget is used up: tokens")], WatchEnd.BUDGET),
-        ([happened.RunFailed(reason="over budget: 1"), happened.RunResumed()], None),
+        ([happened.RunFailed(reason="over budget: 1"), happened.ForgeRunResumed()], None),
     ],
 )
 def test_why_there_is_nothing_more_to_watch(
@@ -174,7 +174,7 @@ def test_why_there_is_nothing_more_to_watch(
 
 def test_a_paused_run_waits_for_a_person_only_once_what_ran_has_come_to_rest(tmp_path: Path) -> None:
     walk = Walk(tmp_path, dag_of("run-1", {"a": ()}))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     walk.start("a")
     walk.tell(happened.RunPaused(reason="lunch"))
     with open_database(tmp_path) as database:
@@ -187,7 +187,7 @@ def test_a_paused_run_waits_for_a_person_only_once_what_ran_has_come_to_rest(tmp
 @pytest.mark.req("F10")
 def test_a_node_that_was_given_more_attempts_is_no_failure_until_they_are_used_up(ledger: Ledger) -> None:
     walk = Walk(ledger, dag_of("run-1", {"a": (), "b": ()}), max_attempts=1)
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     failed = []
     for move in (walk.start, walk.fail, walk.reopen, walk.start, walk.fail, walk.reopen, walk.finish):
         move("a")
@@ -199,10 +199,10 @@ def test_a_node_that_was_given_more_attempts_is_no_failure_until_they_are_used_u
 
 
 @pytest.mark.req("F6", "F10")
-@pytest.mark.parametrize("started", [[], [happened.RunStarted()]])
+@pytest.mark.parametrize("started", [[], [happened.ForgeRunStarted()]])
 def test_a_run_that_failed_and_goes_on_is_shown_where_it_is(tmp_path: Path, started: list[happened.ForgeEvent]) -> None:
     walk = Walk(tmp_path, dag_of("run-1", {"a": ()}))
-    walk.tell(*started, happened.RunFailed(reason="no"), happened.RunResumed())
+    walk.tell(*started, happened.RunFailed(reason="no"), happened.ForgeRunResumed())
     with open_database(tmp_path) as database:
         view = read_detail(database, "run-1").view
         _agree(walk, view)
@@ -246,7 +246,7 @@ def test_of_runs_that_ended_a_list_shows_only_the_newest_and_of_others_all(tmp_p
 
 def test_a_run_in_detail_as_plain_values(tmp_path: Path) -> None:
     walk = Walk(tmp_path, dag_of("run-1", {"a": (), "b": (), "c": ("a",)}))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     walk.start("a")
     walk.start("b")
     walk.verify("a")

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwitness.app.verification.formats import MOST, annotations, junit, markdown, sarif, write_junit, write_sarif
-from fairwitness.contracts.common.evidence import Query, SandboxTier
+from fairwitness.contracts.common.evidence import EvidenceQuery, SandboxTier
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.verify.report import CheckLine, FindingLine, MissingLine, Side, VerifyReport
-from fairwitness.contracts.verify.results import Evidence, Move, Moved
+from fairwitness.contracts.verify.results import Evidence, ItemChange, Moved
 
-QUERY = Query(sql="SELECT 1", values=())
+QUERY = EvidenceQuery(sql="SELECT 1", values=())
 TREE = "a" * 40
 BLOCKED = Blocked(
     gate=Gate.CHANGE_HOLDS,
@@ -68,7 +68,7 @@ def finding(text: str = "an assertion was dropped", path: str = "tests/test_a.py
 BROKEN = check(
     after=Evidence.FAILED,
     reason="tests/test_a.py::test_b broken",
-    moved=(Moved(id="tests/test_a.py::test_b", move=Move.BROKEN, message="assert 1 == 2"),),
+    moved=(Moved(id="tests/test_a.py::test_b", move=ItemChange.BROKEN, message="assert 1 == 2"),),
 )
 MISSING = MissingLine(check="lint ruff", reason="ruff is not installed", excused=False)
 

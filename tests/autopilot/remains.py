@@ -9,7 +9,7 @@ from typing import Any
 
 from dag.remains import git
 from fairwitness.app.run_records.autopilot import open_autopilot_run
-from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.runs.autopilot.state_file import rendered, whole_state
 from fairwitness.store.layout import autopilot
@@ -96,7 +96,7 @@ def assert_archived(repository: Path, run_id: str) -> None:
     """The state of a completed run stands in the archive with every event, and says what its events say."""
     with open_autopilot_run(repository, run_id) as context:
         log = context.log
-        assert log.state().state.meta.status is RunStatus.COMPLETED
+        assert log.state().state.meta.status is AutopilotRunStatus.COMPLETED
         assert (repository / autopilot.archived_state(run_id)).read_bytes() == rendered(whole_state(log))
         assert (repository / autopilot.STATE_BACKUP).read_bytes() == rendered(log.state().state)
     assert not (repository / autopilot.STATE).exists()

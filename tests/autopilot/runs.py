@@ -18,9 +18,9 @@ from fairwitness.app.runs.drive import drive, record_resumed
 from fairwitness.app.state import scratch_root, state_of
 from fairwitness.app.views.followed_run import follow_run
 from fairwitness.app.views.run import WatchEnd
-from fairwitness.contracts.agents.dispatch import Outcome
+from fairwitness.contracts.agents.dispatch import DispatchOutcome
 from fairwitness.contracts.agents.role import RoleSpec
-from fairwitness.contracts.autopilot.passes import PhasePass, Verdict
+from fairwitness.contracts.autopilot.passes import PassDecision, PhasePass
 from fairwitness.contracts.autopilot.state import State
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.verify.checks import VerifySettings
@@ -102,7 +102,7 @@ class Run:
         with self.context() as context:
             return context.log.passes()
 
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[PassDecision, ...]:
         """What followed from the passes."""
         with self.context() as context:
             return context.log.verdicts()
@@ -117,7 +117,7 @@ class Run:
         found = [(row.subject, row.detail["document"]) for row in self.observations("step")]
         return [(name, plain["step"], plain["good"]) for name, plain in found]
 
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, DispatchOutcome]:
         """What came of each dispatch that ended, in their order."""
         with self.context() as context:
             ledger = context.log.ledger

@@ -9,7 +9,7 @@ import pytest
 from autopilot.grounds import Document, Grounds, Run, part
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
-from fairwitness.contracts.autopilot.vocabulary import RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus
 from fairwitness.errors import NotReady
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.runs.dispatch.budget_account import STARTED
@@ -37,7 +37,7 @@ def refuse_plans(grounds: Grounds, *reasons: str) -> None:
         grounds.plays(f"plan_check-1-1-{number}", refused(why))
 
 
-def assert_stopped(run: Run, setting: str, *, status: RunStatus = RunStatus.PAUSED) -> Document:
+def assert_stopped(run: Run, setting: str, *, status: AutopilotRunStatus = AutopilotRunStatus.PAUSED) -> Document:
     """The breaker opened for this last, the run stands still, and nothing was started since; what was told of it."""
     events = run.rows()
     at = max(place for place, event in enumerate(events) if event.type == "circuit_breaker_opened")
@@ -140,7 +140,7 @@ def test_tokens_of_the_whole_run_fail_it(tmp_path: Path, cap: int, usage: tuple[
     grounds.plays("research-1-1-1", usage=usage)
     run = grounds.begin()
     assert run.carry() in (WatchEnd.FAILED, WatchEnd.BUDGET)
-    assert_stopped(run, "cost_cap_tokens_total", status=RunStatus.FAILED)
+    assert_stopped(run, "cost_cap_tokens_total", status=AutopilotRunStatus.FAILED)
     assert tokens_of(run) <= cap
     assert run.statuses()["2"] == "not_started"
 
@@ -155,11 +155,11 @@ def hurried(times: int) -> Clock:
 @pytest.mark.parametrize(
     ("setting", "status"),
     [
-        ("wall_clock_timeout_minutes_per_phase", RunStatus.PAUSED),
-        ("wall_clock_timeout_minutes_total", RunStatus.FAILED),
+        ("wall_clock_timeout_minutes_per_phase", AutopilotRunStatus.PAUSED),
+        ("wall_clock_timeout_minutes_total", AutopilotRunStatus.FAILED),
     ],
 )
-def test_time_of_work_opens_it(tmp_path: Path, setting: str, status: RunStatus) -> None:
+def test_time_of_work_opens_it(tmp_path: Path, setting: str, status: AutopilotRunStatus) -> None:
     grounds = Grounds.lay_out(tmp_path, breaker={setting: 1})
     run = grounds.begin()
     assert run.carry_with(clock=hurried(600)) == "done"
@@ -235,7 +235,7 @@ def test_a_budget_stops_a_run_and_a_raised_one_goes_on_with_the_same_step(tmp_pa
     grounds = Grounds.lay_out(tmp_path, settings="[budget]\ntokens = 60000\n")
     run = grounds.begin()
     assert run.carry() is WatchEnd.BUDGET
-    assert_stopped(run, "cost_cap_tokens_total", status=RunStatus.FAILED)
+    assert_stopped(run, "cost_cap_tokens_total", status=AutopilotRunStatus.FAILED)
     assert list(run.outcomes()) == ["research-1-1-1"]
     asked = run.types().count("step_started")
     settings = run.file("fairwitness.toml")

@@ -18,7 +18,7 @@ WAITS: dict[str, tuple[str, ...]] = {
 def going(root: Path, run_id: str = "run-going") -> Walk:
     """A run in the middle: one merged, one at work for the second time, one to be merged, two that wait."""
     walk = Walk(root, dag_of(run_id, WAITS), request=HOSTILE, actor=HOSTILE)
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     walk.finish("schema")
     walk.start("ledger")
     walk.start("cli")
@@ -31,7 +31,7 @@ def going(root: Path, run_id: str = "run-going") -> Walk:
 def failed(root: Path, run_id: str = "run-failed", *, reason: str = "no attempt left for x") -> Walk:
     """A run that came to nothing."""
     walk = Walk(root, dag_of(run_id, {"x": (), "y": ("x",)}), max_attempts=1)
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     walk.start("x")
     walk.fail("x", HOSTILE)
     walk.tell(happened.RunFailed(reason=reason))
@@ -41,9 +41,9 @@ def failed(root: Path, run_id: str = "run-failed", *, reason: str = "no attempt 
 def completed(root: Path, run_id: str = "run-completed") -> Walk:
     """A run that reached its goal."""
     walk = Walk(root, dag_of(run_id, {"x": ()}))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     walk.finish("x")
-    walk.tell(happened.RunCompleted())
+    walk.tell(happened.ForgeRunCompleted())
     return walk
 
 

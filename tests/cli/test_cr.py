@@ -72,7 +72,7 @@ def repo(tmp_path: Path) -> Path:
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
     waits: dict[str, tuple[str, ...]] = {"task-01": (), "refinery-01": ("task-01",), "task-03": ("refinery-01",)}
     walk = Walk(tmp_path, dag_of(RUN, waits, refineries=["refinery-01"]))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     emit(ForgeLog(walk.ledger, RUN), "refinery-01", 1, [request(), request(title=HOSTILE, reason=HOSTILE)])
     walk.close()
     return tmp_path

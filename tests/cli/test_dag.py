@@ -55,7 +55,7 @@ def test_a_failed_node_says_why(repository: Path) -> None:
 
 def test_a_refinery_and_what_it_takes_in(tmp_path: Path) -> None:
     walk = Walk(tmp_path, dag_of("run-1", {"a": (), "b": (), "join": ("a", "b")}, refineries=["join"]))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     walk.start("a")
     walk.verify("a")
     walk.close()
@@ -66,7 +66,7 @@ def test_a_refinery_and_what_it_takes_in(tmp_path: Path) -> None:
 
 def test_an_overlay_is_part_of_the_graph(tmp_path: Path) -> None:
     walk = Walk(tmp_path, dag_of("run-1", {"a": ()}))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     walk.grow(1, "added")
     walk.close()
     done = fairwitness("dag", "show", "run-1", cwd=tmp_path)
@@ -159,7 +159,7 @@ def test_ten_thousand_nodes_are_shown_while_one_waits(tmp_path: Path) -> None:
     size = 10_000
     waits = {f"task-{number:05d}": (f"task-{number - 7:05d}",) if number >= 7 else () for number in range(size)}
     walk = Walk(tmp_path, dag_of("run-big", waits))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     walk.close()
     began = time.monotonic()
     done = fairwitness("dag", "show", "run-big", cwd=tmp_path)

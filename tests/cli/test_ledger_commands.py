@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 
 from cli.runner import FAIRWITNESS, fairwitness
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.vocabulary import Severity, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity, Workflow
 from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.git.ledger_heads import kept_heads
 from fairwitness.kit.clock import spell, system_clock
@@ -34,7 +34,7 @@ def repository(tmp_path: Path) -> Path:
         record.executed(execution("b1"), phase=Phase.BASELINE, check_name="baseline-tests", round_=0)
         record.executed(execution("a2"), phase=Phase.AFTER, check_name="lint", round_=1)
         for perspective in Perspective:
-            wants = Verdict.NEEDS_REVISION if perspective is Perspective.PRAGMATIC else Verdict.APPROVE
+            wants = CategoryVerdict.NEEDS_REVISION if perspective is Perspective.PRAGMATIC else CategoryVerdict.APPROVE
             said = claim(f"r-{perspective}", instance=perspective.value)
             verdicts = {f"review-code-{category}": (wants, Severity.MAJOR) for category in Category}
             record.reviewed(said, verdicts=verdicts, round_=1, summary="looked")

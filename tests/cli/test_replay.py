@@ -7,7 +7,7 @@ import pytest
 
 from cli.runner import fairwitness
 from fairwitness.contracts.common.vocabulary import Severity
-from fairwitness.contracts.feature.events import StepStarted
+from fairwitness.contracts.feature.events import FeatureStepStarted
 from fairwitness.ledger.export import exported
 from fairwitness.runs.feature.context import FeatureContext
 from feature.paper_grounds import begun, played
@@ -61,7 +61,7 @@ def test_the_decisions_are_told_as_json(repository: Path) -> None:
 @pytest.mark.req("P14")
 def test_a_run_that_is_not_as_its_decisions_say_cannot_be_trusted(tmp_path: Path) -> None:
     with played(_SHORT) as (_, context):
-        context.write_event(StepStarted(step="step-9"))
+        context.write_event(FeatureStepStarted(step="step-9"))
         _lay(context, tmp_path / ".fairwitness" / "evidence.db")
     done = fairwitness("replay", "last", cwd=tmp_path)
     assert done.returncode == 6

@@ -84,8 +84,8 @@ def test_a_run_that_says_it_is_autopilots_and_has_no_order_is_not_carried(bare: 
     ("before", "again"),
     [
         ((), False),
-        ((happened.RunStarted(), happened.RunPaused(reason="lunch")), True),
-        ((happened.RunStarted(), happened.RunFailed(reason="over budget: 9 of 8 tokens")), True),
+        ((happened.ForgeRunStarted(), happened.RunPaused(reason="lunch")), True),
+        ((happened.ForgeRunStarted(), happened.RunFailed(reason="over budget: 9 of 8 tokens")), True),
     ],
     ids=["begun", "paused", "stopped"],
 )

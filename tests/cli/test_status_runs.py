@@ -107,7 +107,7 @@ def test_a_node_that_failed_for_good_is_shown_with_its_last_error(repository: Pa
     [
         ([], "a worker: fairwitness resume run-1", "fairwitness resume run-1"),
         (
-            [happened.RunStarted(), happened.RunPaused(reason="lunch")],
+            [happened.ForgeRunStarted(), happened.RunPaused(reason="lunch")],
             "you: fairwitness resume run-1",
             "fairwitness resume run-1",
         ),

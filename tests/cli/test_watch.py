@@ -84,7 +84,7 @@ def test_a_run_that_completed_leaves_zero_and_one_that_waits_for_you_four(tmp_pa
     completed(tmp_path).close()
     assert fairwitness("watch", "last", cwd=tmp_path).returncode == 0
     walk = Walk(tmp_path, dag_of("run-paused", {"a": ()}))
-    walk.tell(happened.RunStarted(), happened.RunPaused(reason="lunch"))
+    walk.tell(happened.ForgeRunStarted(), happened.RunPaused(reason="lunch"))
     walk.close()
     done = fairwitness("watch", cwd=tmp_path)
     assert done.returncode == 4
@@ -166,10 +166,10 @@ def test_whoever_stops_watching_is_told_how_to_go_on(tmp_path: Path, number: sig
 
 def test_a_late_joiner_gets_the_last_of_the_past_and_is_told_of_the_rest(tmp_path: Path) -> None:
     walk = Walk(tmp_path, dag_of("run-1", {f"t{number}": () for number in range(12)}))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     for number in range(12):
         walk.finish(f"t{number}")
-    walk.tell(happened.RunCompleted())
+    walk.tell(happened.ForgeRunCompleted())
     walk.close()
     first, *lines = fairwitness("watch", "run-1", cwd=tmp_path).stdout.splitlines()
     assert first == f"{walk.run.seq - 20} earlier events: fairwitness events run-1"
@@ -227,7 +227,7 @@ def test_the_living_part_is_never_larger_than_promised(tmp_path: Path) -> None:
     from rich.console import Console
 
     walk = Walk(tmp_path, dag_of("run-1", {f"t{number}": () for number in range(40)}))
-    walk.tell(happened.RunStarted())
+    walk.tell(happened.ForgeRunStarted())
     for number in range(40):
         walk.start(f"t{number}")
     walk.close()

@@ -11,7 +11,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from fairwitness.contracts.common import base, ids
 from fairwitness.contracts.common.problems import spell_path
-from fairwitness.contracts.common.vocabulary import RISKS, SEVERITIES, VERDICTS, Risk, Severity, Verdict, worst_severity
+from fairwitness.contracts.common.vocabulary import (
+    RISKS,
+    SEVERITIES,
+    VERDICTS,
+    CategoryVerdict,
+    Risk,
+    Severity,
+    worst_severity,
+)
 
 
 def _fits(shape: Any, value: Any) -> bool:
@@ -128,7 +136,7 @@ def test_a_helpers_branch_can_stand_beside_its_attempts_branch(tmp_path: Path) -
 def test_words_are_ordered_from_mild_to_bad_or_worst_first() -> None:
     assert SEVERITIES[0] is Severity.BLOCKER
     assert RISKS[-1] is Risk.RED
-    assert VERDICTS[-1] is Verdict.BLOCKER
+    assert VERDICTS[-1] is CategoryVerdict.BLOCKER
     assert worst_severity((Severity.MINOR, Severity.MAJOR)) is Severity.MAJOR
     assert worst_severity(()) is None
 

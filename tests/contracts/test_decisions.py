@@ -22,15 +22,15 @@ from fairwitness.contracts.common.decisions import (
     Wait,
     WaitsFor,
 )
-from fairwitness.contracts.common.evidence import Query
+from fairwitness.contracts.common.evidence import EvidenceQuery
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
 from fairwitness.contracts.common.vocabulary import Confidence
-from fairwitness.contracts.feature.events import DispatchStatus, RunOutcome
-from fairwitness.contracts.feature.facts import Approval, CallFacts, CanStart, Choice, HumanGate
+from fairwitness.contracts.feature.events import DispatchStatus, FeatureRunOutcome
+from fairwitness.contracts.feature.facts import Approval, CallFacts, CanStart, GateChoice, HumanGate
 from rules.build import facts
 
-QUERY = Query(sql="SELECT count(*) FROM anvil_checks WHERE run_id = ?", values=("run", 1, None))
+QUERY = EvidenceQuery(sql="SELECT count(*) FROM anvil_checks WHERE run_id = ?", values=("run", 1, None))
 GATES = (
     Open(gate=Gate.BASELINE_EXISTS, evidence=(1,), count=1, threshold=1, query=QUERY),
     Blocked(gate=Gate.VERIFICATION_SUFFICIENT, missing=("tests",), because="failed", count=1, threshold=2, query=QUERY),
@@ -84,7 +84,7 @@ def test_a_decision_that_says_nothing_is_refused(example: int, change: dict[str,
 
 
 def test_every_end_of_a_run_is_the_end_of_a_decision() -> None:
-    assert {word.value for word in RunOutcome} == {word.value for word in (*HaltOutcome, *FinishOutcome)}
+    assert {word.value for word in FeatureRunOutcome} == {word.value for word in (*HaltOutcome, *FinishOutcome)}
 
 
 @pytest.mark.req("P12")
@@ -161,11 +161,11 @@ def test_a_call_has_a_cause_exactly_when_it_failed(
 
 @pytest.mark.req("P5")
 def test_an_answer_fits_its_question() -> None:
-    assert Approval(gate=HumanGate.PLAN, asked=True, selected=Choice.REVISE, spent=()).selected is Choice.REVISE
+    assert Approval(gate=HumanGate.PLAN, asked=True, selected=GateChoice.REVISE, spent=()).selected is GateChoice.REVISE
     with pytest.raises(ValidationError, match="nobody was asked"):
-        Approval(gate=HumanGate.PLAN, asked=False, selected=Choice.APPROVE, spent=())
+        Approval(gate=HumanGate.PLAN, asked=False, selected=GateChoice.APPROVE, spent=())
     with pytest.raises(ValidationError, match="an option of gate-post-planning"):
-        Approval(gate=HumanGate.PLAN, asked=True, selected=Choice.EXPAND, spent=())
+        Approval(gate=HumanGate.PLAN, asked=True, selected=GateChoice.EXPAND, spent=())
 
 
 def test_a_hold_names_itself() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from contracts.feature_constraints import rows
-from fairwitness.contracts.common.completion import Agent, Completion
-from fairwitness.contracts.common.vocabulary import Status
+from fairwitness.contracts.common.completion import Completion, FeatureAgent
+from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.contracts.feature.document import SIGNATURES, Presence, signature_refusals
 from fairwitness.contracts.feature.plan import PlanOutput
 from fairwitness.contracts.feature.pushback import PushbackLog
@@ -64,10 +64,10 @@ def test_a_later_minor_version_is_nothing_to_speak_of() -> None:
 
 @pytest.mark.req("P2")
 def test_every_agent_has_a_signature() -> None:
-    assert set(SIGNATURES) == set(Agent)
+    assert set(SIGNATURES) == set(FeatureAgent)
 
 
-def _completion(status: Status, **changes: Any) -> Completion:
+def _completion(status: CompletionStatus, **changes: Any) -> Completion:
     plain = {
         "status": status,
         "summary": "done",
@@ -84,24 +84,25 @@ FILLED = {"severity": "Major", "risk_level": "🟡", "evidence_summary": COUNTS}
 
 
 @pytest.mark.req("P2")
-@pytest.mark.parametrize("agent", Agent)
-@pytest.mark.parametrize("status", Status)
-def test_only_the_listed_agents_may_return_needs_revision(agent: Agent, status: Status) -> None:
+@pytest.mark.parametrize("agent", FeatureAgent)
+@pytest.mark.parametrize("status", CompletionStatus)
+def test_only_the_listed_agents_may_return_needs_revision(agent: FeatureAgent, status: CompletionStatus) -> None:
     risk = "🟢" if SIGNATURES[agent].risk_level is Presence.REQUIRED else None
     refused = [refusal.where for refusal in signature_refusals(agent, _completion(status, risk_level=risk))]
-    may = status is not Status.NEEDS_REVISION or agent in (Agent.PLANNER, Agent.VERIFIER)
+    may = status is not CompletionStatus.NEEDS_REVISION or agent in (FeatureAgent.PLANNER, FeatureAgent.VERIFIER)
     assert refused == ([] if may else [("status",)])
 
 
 @pytest.mark.req("P2")
-@pytest.mark.parametrize("agent", Agent)
+@pytest.mark.parametrize("agent", FeatureAgent)
 @pytest.mark.parametrize("field", FILLED)
-def test_conditional_completion_fields_follow_the_agents_row(agent: Agent, field: str) -> None:
+def test_conditional_completion_fields_follow_the_agents_row(agent: FeatureAgent, field: str) -> None:
     rule = getattr(SIGNATURES[agent], field)
     with_it = [
-        refusal.where for refusal in signature_refusals(agent, _completion(Status.DONE, **{field: FILLED[field]}))
+        refusal.where
+        for refusal in signature_refusals(agent, _completion(CompletionStatus.DONE, **{field: FILLED[field]}))
     ]
-    without = [refusal.where for refusal in signature_refusals(agent, _completion(Status.DONE))]
+    without = [refusal.where for refusal in signature_refusals(agent, _completion(CompletionStatus.DONE))]
     assert ((field,) in with_it) == (rule is Presence.NULL)
     assert ((field,) in without) == (rule is Presence.REQUIRED)
 

@@ -16,7 +16,7 @@ import pytest
 
 from fairwitness.app.schemas import check_document, recognise
 from fairwitness.contracts.catalog import BY_NAME
-from fairwitness.contracts.common.problems import Level
+from fairwitness.contracts.common.problems import ProblemLevel
 from fairwitness.errors import BadDocument, UsageError
 from fairwitness.kit.documents import SUFFIXES, Document, Format, read, render
 from support.fixtures import SEEDS, instances
@@ -241,7 +241,7 @@ def _checked(document: Document, mutation: Mutation, *, strict: bool) -> str:
         assert violation.expected
         assert violation.found
         _is_place(violation.line, violation.column, mutation.data)
-    if any(violation.level is Level.ERROR for violation in violations):
+    if any(violation.level is ProblemLevel.ERROR for violation in violations):
         return "refused"
     return "accepted"
 

@@ -10,8 +10,8 @@ from fairwitness.contracts.autopilot.roadmap import (
     SLUG_LIMIT,
     Criterion,
     DetailedPhase,
-    Project,
     ProjectConfig,
+    ProjectSettings,
     Requirement,
     Roadmap,
     at_line,
@@ -120,4 +120,4 @@ def test_settings_tell_silence_from_null_and_keep_what_other_tools_wrote() -> No
 )
 def test_settings_that_nobody_can_mean_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        Project.model_validate(wrong)
+        ProjectSettings.model_validate(wrong)

@@ -9,9 +9,9 @@ from fairwitness.contracts.graph.orders import (
     HELPER,
     AttemptOrder,
     AttemptResult,
+    AttemptStart,
     Candidate,
     Collision,
-    Prepared,
     Proof,
     Worked,
 )
@@ -130,18 +130,18 @@ class _Terse:
         self._worked, self._proof, self._trouble = worked, proof, trouble
         self.kept: list[bool] = []
 
-    async def prepare(self, order: AttemptOrder) -> Prepared:
+    async def prepare(self, order: AttemptOrder) -> AttemptStart:
         if self._trouble is not None:
             raise self._trouble
-        return Prepared(base="abcd", start="abcd", conflicts=())
+        return AttemptStart(base="abcd", start="abcd", conflicts=())
 
-    async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
+    async def work(self, order: AttemptOrder, prepared: AttemptStart) -> Worked:
         return self._worked
 
-    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+    async def commit(self, order: AttemptOrder, prepared: AttemptStart, worked: Worked) -> Candidate | None:
         return Candidate(node=order.node, commit="a" * 40, tree="b" * 40)
 
-    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+    async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
         return self._proof
 
     async def leave(self, order: AttemptOrder, *, keep: bool) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.forge.dag import AddedEdge, Dag, DagOverlay, NodeState
-from fairwitness.contracts.forge.events import MergeStarted, NodeChanged, RunStarted, TaskVerified
+from fairwitness.contracts.forge.events import ForgeRunStarted, MergeStarted, NodeChanged, TaskVerified
 from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, GraphEnd, GraphOptions
 from fairwitness.dag.executor import STALLED
 from fairwitness.engine.base import ExecutionStatus
@@ -150,7 +150,7 @@ def test_while_a_run_is_paused_what_runs_is_finished_and_merged_and_nothing_is_s
 @pytest.mark.req("F10")
 def test_a_run_that_is_paused_before_anything_began_waits() -> None:
     world = _world(simple_dag(t1=""))
-    world.runner.append((RunStarted(),))
+    world.runner.append((ForgeRunStarted(),))
     world.runner.pause()
     world.at(100.0, world.runner.resume)
     assert world.run().completed
@@ -240,7 +240,7 @@ def _merging(world: GraphWorld, status: ExecutionStatus) -> None:
         attemptId=1,
     )
     verified = TaskVerified(nodeId="t1", attemptId=1, commit=commit, tree=commit)
-    world.runner.append((RunStarted(), began, verified, MergeStarted(batch=1, nodes=("t1",))))
+    world.runner.append((ForgeRunStarted(), began, verified, MergeStarted(batch=1, nodes=("t1",))))
     world.engine.flows[f"{RUN}/m/1"] = Kept(f"{RUN}/m/1", MERGE, "null", RUN, status, error="it broke")
 
 
@@ -546,7 +546,7 @@ def test_a_node_that_is_given_another_attempt_when_the_graph_is_about_to_fail_is
 def test_an_executor_that_begins_after_a_node_was_given_another_attempt_knows_of_it() -> None:
     world = _world(simple_dag(t1="", t2="t1"), max_attempts=1)
     running, failed = _changes(world, NodeState.RUNNING, NodeState.FAILED)
-    world.runner.append((RunStarted(), running, failed))
+    world.runner.append((ForgeRunStarted(), running, failed))
     world.runner.reopen()
     assert world.run().completed
     assert _starts(world) == [("t1", 2), ("t2", 1)]
@@ -589,7 +589,7 @@ def test_an_overlay_that_comes_when_the_last_node_is_merged_is_carried_out_befor
 @pytest.mark.req("F5")
 def test_an_overlay_that_comes_while_the_state_is_derived_is_not_missed() -> None:
     world = _world(simple_dag(t1="", t2=""))
-    world.runner.append((RunStarted(),))
+    world.runner.append((ForgeRunStarted(),))
 
     def grow() -> None:
         if len(world.watch.nodes) == 2:
@@ -617,7 +617,7 @@ def test_what_another_executor_has_written_down_meanwhile_is_not_written_again()
 
 def test_what_is_decided_on_a_state_that_has_changed_is_not_written() -> None:
     world = _world(simple_dag(t1="", t2="t1"))
-    world.runner.append((RunStarted(),))
+    world.runner.append((ForgeRunStarted(),))
     made: list[int] = []
 
     def pause() -> None:
@@ -645,7 +645,7 @@ def test_a_graph_in_which_nothing_can_move_though_it_should_is_an_error() -> Non
     world = _world(simple_dag(t1=""))
     running, done = _changes(world, NodeState.RUNNING, NodeState.DONE)
     verified = TaskVerified(nodeId="t1", attemptId=1, commit="abcd", tree="abcd")
-    world.runner.append((RunStarted(), running, verified, done))
+    world.runner.append((ForgeRunStarted(), running, verified, done))
     with pytest.raises(EventsBroken, match=STALLED) as caught:
         world.run()
     assert caught.value.next_step == f"fairwitness dag show {RUN}"
@@ -653,7 +653,7 @@ def test_a_graph_in_which_nothing_can_move_though_it_should_is_an_error() -> Non
 
 def test_events_that_cannot_have_happened_are_an_error() -> None:
     world = _world(simple_dag(t1=""))
-    world.runner.append((RunStarted(), *_changes(world, NodeState.RUNNING, NodeState.MERGED)))
+    world.runner.append((ForgeRunStarted(), *_changes(world, NodeState.RUNNING, NodeState.MERGED)))
     world.watch.broken.clear()
     with pytest.raises(EventsBroken, match=r"newStatus: expected DONE or FAILED or STALE; found RUNNING → MERGED"):
         world.run()

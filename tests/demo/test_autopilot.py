@@ -33,13 +33,13 @@ from fairwitness.contracts.common.tools import Allowed, Role, Scope
 from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.demo.sessions import RecordedCall, RecordedSession
 from fairwitness.rules.claims import claim_differences, mini_differences
-from fairwitness.rules.diagnostics import diagnostic_problems, way_up
+from fairwitness.rules.diagnostics import diagnostic_problems, usable_paths
 from fairwitness.rules.integrity import integrity
 from fairwitness.rules.integrity_evidence import has_place, is_shown
 from fairwitness.rules.next_pass_step import PLAN_CONFIDENCE
 from fairwitness.rules.phase_plan import is_too_large, plan_problems
 from fairwitness.rules.phases import read_range
-from fairwitness.rules.rating import settle, ways_up
+from fairwitness.rules.rating import improvement_paths, settle
 from fairwitness.rules.roadmap import all_dependents, read_roadmap
 from fairwitness.rules.scores import DEFERRAL_START, flag_conflicts, may_defer, tenths
 from fairwitness.rules.tool_policy import may_call
@@ -221,9 +221,9 @@ def test_the_rating_below_nine_names_one_way_up_that_can_be_worked_on() -> None:
     rating = RatingReturn.model_validate(_answer("rate-2-1-1"))
     assert [item.score for item in rating.scorecard if item.score < 9.0] == [7.9]
     known = {"larder/shopping.py", *demo.DEMO.files}
-    items = ways_up(rating, {}, known)
+    items = improvement_paths(rating, {}, known)
     assert [item.file for item in items] == ["larder/shopping.py"]
-    assert way_up(items, known).refused == ()
+    assert usable_paths(items, known).refused == ()
     assert diagnostic_problems(84, items, known) == ()
     assert items[0].deficiency == demo.GAP
 
@@ -297,7 +297,7 @@ def _facts(number: int, pass_: int, score: float | None) -> IntegrityFacts:
             "auto_tasks_passed": len(auto),
             "auto_tasks_total": len(auto),
         }
-    items = None if rating is None else ways_up(rating, {}, files)
+    items = None if rating is None else improvement_paths(rating, {}, files)
     steps = ("plan", "execute", "verify", "judge", *(() if score is None else ("rate",)))
     return IntegrityFacts.model_validate(
         {
@@ -329,7 +329,7 @@ def _facts(number: int, pass_: int, score: float | None) -> IntegrityFacts:
                 "cycle_limit": 2,
                 "deferral_limit": DEFERRAL_START,
                 "category": None,
-                "way_up": None if items is None else [item.plain() for item in items],
+                "usable_paths": None if items is None else [item.plain() for item in items],
                 "paths": files,
                 "enforced": False,
             },

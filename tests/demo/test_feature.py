@@ -16,11 +16,11 @@ from fairwitness.agents.toolset.files import create_file, replace_string
 from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.catalog import BY_NAME
-from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, Query, Tally
+from fairwitness.contracts.common.evidence import CheckRow, EvidenceQuery, Phase, Provenance, Tally
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import Allowed, Role, Scope
-from fairwitness.contracts.common.vocabulary import Risk, Severity, Verdict
-from fairwitness.contracts.feature.facts import Change, ChangedFile, ReviewFacts
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Risk, Severity
+from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind, ReviewFacts
 from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.research import Focus
@@ -31,7 +31,14 @@ from fairwitness.demo.sessions import RecordedCall, RecordedSession
 from fairwitness.kit.documents import Format, read
 from fairwitness.rules.feature_plan import plan_against_tasks, pointer_problems
 from fairwitness.rules.gates import check_names
-from fairwitness.rules.review import RESOLUTIONS, Resolution, Situation, category_verdict, rounds_left, situation_of
+from fairwitness.rules.review import (
+    RESOLUTIONS,
+    ReviewConsequence,
+    Situation,
+    category_verdict,
+    rounds_left,
+    situation_of,
+)
 from fairwitness.rules.risk import colour_of
 from fairwitness.rules.tool_policy import may_call
 from fairwitness.rules.validation import problems_in
@@ -181,7 +188,7 @@ def test_plan_and_task_documents_agree_and_point_somewhere(plan: demo.Document, 
 def test_tasks_have_the_colours_that_the_rules_give_them() -> None:
     for task in demo.TASKS_AGAIN:
         for path, risk in task.files:
-            change = Change.MODIFIED if path in demo.DEMO.files else Change.ADDED
+            change = ChangeKind.MODIFIED if path in demo.DEMO.files else ChangeKind.ADDED
             assert colour_of(ChangedFile(path=path, change=change), Policy()) is risk, path
     assert [task.risk for task in demo.TASKS] == [Risk.GREEN, Risk.YELLOW, Risk.RED, Risk.YELLOW]
 
@@ -264,7 +271,9 @@ def test_honest_implementers_report_what_their_tests_print(merged: dict[str, Pat
         assert payload.self_check.test_summary.total == (others or demo.BASE_TESTS) + added
 
 
-def _situation(sessions: Iterable[RecordedSession], scope: ReviewScope, round: int) -> tuple[Situation, Resolution]:
+def _situation(
+    sessions: Iterable[RecordedSession], scope: ReviewScope, round: int
+) -> tuple[Situation, ReviewConsequence]:
     """What the rules make of a round, from rows as the harness writes them."""
     rows: list[CheckRow] = []
     for session in sessions:
@@ -279,7 +288,7 @@ def _situation(sessions: Iterable[RecordedSession], scope: ReviewScope, round: i
                     check_name=check_names(scope)[category],
                     phase=Phase.REVIEW,
                     round=round,
-                    passed=word is Verdict.APPROVE,
+                    passed=word is CategoryVerdict.APPROVE,
                     verdict=word,
                     severity=min(severities, key=tuple(Severity).index, default=None),
                     instance=session.instance,
@@ -289,7 +298,7 @@ def _situation(sessions: Iterable[RecordedSession], scope: ReviewScope, round: i
                     sandbox=None,
                 )
             )
-    tally = Tally(query=Query(sql="SELECT 1", values=()), rows=tuple(rows))
+    tally = Tally(query=EvidenceQuery(sql="SELECT 1", values=()), rows=tuple(rows))
     facts = ReviewFacts(scope=scope, round=round, tally=tally, reviewers=())
     situation = situation_of(facts, Policy())
     return situation, RESOLUTIONS[(situation, rounds_left(facts, Policy()))]
@@ -297,15 +306,15 @@ def _situation(sessions: Iterable[RecordedSession], scope: ReviewScope, round: i
 
 def test_the_design_is_sent_back_once() -> None:
     first = _situation(demo.DESIGN_REVIEWS, ReviewScope.DESIGN, 1)
-    assert first == (Situation.SECURITY_DISSENT, Resolution.REVISE)
+    assert first == (Situation.SECURITY_DISSENT, ReviewConsequence.REVISE)
     again = _situation(demo.DESIGN_REVIEWS_AGAIN, ReviewScope.DESIGN, 2)
-    assert again == (Situation.UNANIMOUS, Resolution.GO)
+    assert again == (Situation.UNANIMOUS, ReviewConsequence.GO)
 
 
 @pytest.mark.parametrize("variant", [HONEST, LYING])
 def test_one_reviewer_of_the_code_dissents_and_stops_nothing(variant: str) -> None:
     said = _situation(demo.CODE_REVIEWS[variant], ReviewScope.CODE, 1)
-    assert said == (Situation.DISSENT, Resolution.GO_WITH_DISSENT)
+    assert said == (Situation.DISSENT, ReviewConsequence.GO_WITH_DISSENT)
 
 
 def test_the_dissent_is_true(merged: dict[str, Path]) -> None:

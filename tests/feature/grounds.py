@@ -28,7 +28,7 @@ from fairwitness.app.state import scratch_root, state_of
 from fairwitness.app.views.followed_run import follow_run
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
-from fairwitness.contracts.agents.dispatch import Outcome
+from fairwitness.contracts.agents.dispatch import DispatchOutcome
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.decisions import Decision
 from fairwitness.contracts.common.tools import Role, Tool
@@ -283,7 +283,7 @@ class Run:
         with self._context() as context:
             return [event for event in context.ledger.events(self.run_id) if kind is None or event.type == kind]
 
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, DispatchOutcome]:
         """What came of each dispatch that ended."""
         with self._context() as context:
             ids = [row.subject for row in context.ledger.observations(self.run_id, ENDED)]

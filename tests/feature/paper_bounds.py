@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from fairwitness.contracts.feature.facts import Choice
+from fairwitness.contracts.feature.facts import GateChoice
 from fairwitness.contracts.feature.state import FeatureState
-from fairwitness.rules.feature_retry import Loop, bounds
-from fairwitness.rules.feature_routes import OUTCOME_OF, Outcome
+from fairwitness.rules.feature_retry import BoundedLoop, bounds
+from fairwitness.rules.feature_routes import OUTCOME_OF, RouteOutcome
 from fairwitness.runs.feature.context import FeatureContext
 
 
@@ -17,15 +17,21 @@ def beyond_bounds(context: FeatureContext) -> list[str]:
     rounds = {name: step.runs for name, step in state.steps.items()}
     iterations = max((replan.iteration for replan in state.replans), default=1)
     over = [
-        (Loop.DESIGN_REVISION, rounds.get("step-3b", 0), allowed[Loop.DESIGN_REVISION] + 1),
-        (Loop.CODE_REVIEW, rounds.get("step-7", 0), allowed[Loop.CODE_REVIEW]),
-        (Loop.REPLAN, iterations, allowed[Loop.REPLAN]),
+        (BoundedLoop.DESIGN_REVISION, rounds.get("step-3b", 0), allowed[BoundedLoop.DESIGN_REVISION] + 1),
+        (BoundedLoop.CODE_REVIEW, rounds.get("step-7", 0), allowed[BoundedLoop.CODE_REVIEW]),
+        (BoundedLoop.REPLAN, iterations, allowed[BoundedLoop.REPLAN]),
     ]
     found = [f"{loop.value}: {times} of {most}" for loop, times, most in over if times > most]
     found += [
-        f"{Loop.CALL.value}: {call} {tries} times" for call, tries in _tries(state) if tries > allowed[Loop.CALL] + 1
+        f"{BoundedLoop.CALL.value}: {call} {tries} times"
+        for call, tries in _tries(state)
+        if tries > allowed[BoundedLoop.CALL] + 1
     ]
-    found += [f"{Loop.HUMAN.value}: {told}" for told, times in _sent_back(context) if times > allowed[Loop.HUMAN]]
+    found += [
+        f"{BoundedLoop.HUMAN.value}: {told}"
+        for told, times in _sent_back(context)
+        if times > allowed[BoundedLoop.HUMAN]
+    ]
     return found
 
 
@@ -47,7 +53,7 @@ def _sent_back(context: FeatureContext) -> Iterator[tuple[str, int]]:
         if event.type == "approval_answered":
             last = (event.data["gate_id"], event.data["selected_option"])
         elif event.type == "decided" and last is not None:
-            is_back = OUTCOME_OF[Choice(last[1])] is Outcome.NEEDS_REVISION and event.data["kind"] == "revise"
+            is_back = OUTCOME_OF[GateChoice(last[1])] is RouteOutcome.NEEDS_REVISION and event.data["kind"] == "revise"
             answers[f"{last[0]} {last[1]}"] += is_back
             last = None
     yield from answers.items()

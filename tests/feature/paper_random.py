@@ -10,7 +10,7 @@ from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy, VerificationPolicy
 from fairwitness.contracts.common.vocabulary import Severity
-from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate
+from fairwitness.contracts.feature.facts import OPTIONS, GateChoice, HumanGate
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Category, Perspective
 from support.paper.graph import CHECKS
@@ -87,7 +87,7 @@ _POLICIES = st.builds(
 )
 
 
-def _answers(gate: HumanGate) -> st.SearchStrategy[tuple[Choice, ...]]:
+def _answers(gate: HumanGate) -> st.SearchStrategy[tuple[GateChoice, ...]]:
     return st.lists(st.sampled_from(OPTIONS[gate]), max_size=4).map(tuple)
 
 

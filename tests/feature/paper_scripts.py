@@ -6,7 +6,7 @@ from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.policy import OnExhausted, Policy, ReviewPolicy
 from fairwitness.contracts.common.vocabulary import Severity
-from fairwitness.contracts.feature.facts import Choice, HumanGate
+from fairwitness.contracts.feature.facts import GateChoice, HumanGate
 from fairwitness.contracts.feature.review import Category, Perspective
 from support.paper.script import (
     INTERACTIVE,
@@ -66,21 +66,24 @@ def _people() -> Iterator[tuple[str, Script]]:
     spec_again = {f"step-2-{visit}-spec-1": worries(Severity.CRITICAL) for visit in (1, 2, 3)}
     gates, twice = HumanGate, 2
 
-    def answered(gate: HumanGate, *choices: Choice, calls: Mapping[str, Ending] | None = None) -> Script:
+    def answered(gate: HumanGate, *choices: GateChoice, calls: Mapping[str, Ending] | None = None) -> Script:
         return Script(mode=INTERACTIVE, calls=calls or {}, answers={gate: choices})
 
     yield "interactive-concerns", Script(mode=INTERACTIVE, calls={**request, **spec})
     yield "autonomous-concerns", Script(calls={**request, **spec})
-    yield "request-modified-twice", answered(gates.REQUEST_PUSHBACK, *[Choice.MODIFY] * twice, calls=again)
-    yield "request-other", answered(gates.REQUEST_PUSHBACK, Choice.OTHER, Choice.MODIFY, Choice.OTHER, calls=again)
-    yield "request-abandoned", answered(gates.REQUEST_PUSHBACK, Choice.ABANDON, calls=again)
-    yield "research-expanded-twice", answered(gates.RESEARCH, *[Choice.EXPAND] * twice)
-    yield "research-other", answered(gates.RESEARCH, Choice.OTHER, Choice.EXPAND, Choice.OTHER)
-    yield "research-aborted", answered(gates.RESEARCH, Choice.ABORT)
-    yield "spec-modified-twice", answered(gates.SPEC_PUSHBACK, *[Choice.MODIFY] * twice, calls=spec_again)
-    yield "spec-abandoned", answered(gates.SPEC_PUSHBACK, Choice.ABANDON, calls=spec_again)
-    yield "plan-revised-twice", answered(gates.PLAN, *[Choice.REVISE] * twice)
-    yield "plan-aborted", answered(gates.PLAN, Choice.REVISE, Choice.ABORT)
+    yield "request-modified-twice", answered(gates.REQUEST_PUSHBACK, *[GateChoice.MODIFY] * twice, calls=again)
+    yield (
+        "request-other",
+        answered(gates.REQUEST_PUSHBACK, GateChoice.OTHER, GateChoice.MODIFY, GateChoice.OTHER, calls=again),
+    )
+    yield "request-abandoned", answered(gates.REQUEST_PUSHBACK, GateChoice.ABANDON, calls=again)
+    yield "research-expanded-twice", answered(gates.RESEARCH, *[GateChoice.EXPAND] * twice)
+    yield "research-other", answered(gates.RESEARCH, GateChoice.OTHER, GateChoice.EXPAND, GateChoice.OTHER)
+    yield "research-aborted", answered(gates.RESEARCH, GateChoice.ABORT)
+    yield "spec-modified-twice", answered(gates.SPEC_PUSHBACK, *[GateChoice.MODIFY] * twice, calls=spec_again)
+    yield "spec-abandoned", answered(gates.SPEC_PUSHBACK, GateChoice.ABANDON, calls=spec_again)
+    yield "plan-revised-twice", answered(gates.PLAN, *[GateChoice.REVISE] * twice)
+    yield "plan-aborted", answered(gates.PLAN, GateChoice.REVISE, GateChoice.ABORT)
 
 
 def _budgets() -> Iterator[tuple[str, Script]]:

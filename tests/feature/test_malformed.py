@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from fairwitness.app.views.run import WatchEnd
-from fairwitness.contracts.agents.dispatch import Outcome, OutcomeStatus
+from fairwitness.contracts.agents.dispatch import DispatchOutcome, OutcomeStatus
 from fairwitness.contracts.common.decisions import Decision, ErrorCause, Halt, HaltOutcome, Replan, Retry
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.vocabulary import Status
+from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.contracts.feature.events import Degradation, DispatchStatus
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.demo.sessions import RecordedSession
@@ -117,7 +117,7 @@ class Life:
     """A run from its begin, or from where it went on, to where it ended."""
 
     decisions: Sequence[Decision]
-    outcomes: dict[str, Outcome]
+    outcomes: dict[str, DispatchOutcome]
     marked: Sequence[str]
     documents: frozenset[str]
     statuses: dict[str, DispatchStatus | None]
@@ -334,7 +334,7 @@ def _task_of_four_files() -> str:
     return str(written).replace("    files_to_modify:\n", f"    files_to_modify:\n{extra}")
 
 
-def _saying(session: RecordedSession, status: Status) -> Turn:
+def _saying(session: RecordedSession, status: CompletionStatus) -> Turn:
     answer = copy.deepcopy(session.answer)
     answer["completion"] |= {"status": status.value, "summary": MARK}
     return Turn(MARK, submitted=answer)
@@ -345,8 +345,8 @@ def test_what_an_agent_hands_in_that_says_itself_it_failed_is_no_document(ground
     """Two researchers who give up are passed over, and a first plan that wants a revision is none."""
     for focus in ("impact", "patterns"):
         session = of(Role.RESEARCHER, f"researcher-{focus}")
-        grounds.fail_first(session, *[(_saying(session, Status.ERROR),)] * 2)
-    said = (*as_turns(PLAN)[:-1], _saying(PLAN, Status.NEEDS_REVISION))
+        grounds.fail_first(session, *[(_saying(session, CompletionStatus.ERROR),)] * 2)
+    said = (*as_turns(PLAN)[:-1], _saying(PLAN, CompletionStatus.NEEDS_REVISION))
     grounds.fail_first(PLAN, said, said)
     run = grounds.begin()
     assert run.carry() is WatchEnd.FAILED

@@ -8,7 +8,7 @@ import pytest
 from fairwitness.app.runs.replay import Replayed, replay, replay_file
 from fairwitness.contracts.common.policy import Policy, ReviewPolicy
 from fairwitness.contracts.common.vocabulary import Severity
-from fairwitness.contracts.feature.events import Decided, StepStarted
+from fairwitness.contracts.feature.events import DecisionTaken, FeatureStepStarted
 from fairwitness.errors import EventsBroken, LedgerTampered, UsageError
 from fairwitness.ledger.export import exported
 from fairwitness.ledger.ledger import Ledger
@@ -64,7 +64,7 @@ def test_a_decision_that_does_not_follow_from_its_facts_is_named(context: Featur
 
 
 def test_an_event_that_does_not_follow_from_its_decision_is_named(context: FeatureContext) -> None:
-    context.write_event(StepStarted(step="step-9"))
+    context.write_event(FeatureStepStarted(step="step-9"))
     (flip,) = _again(context)[-1].flips
     assert flip.what == "events"
     assert {"type": "step_started", "step": "step-9"} in flip.stood
@@ -122,7 +122,7 @@ def _forge(
     row = context.ledger.observation(context.run_id, f"{DECISION}:2")
     assert row is not None
     detail = {**row.detail, **({"decision": decision} if decision else {}), **({"facts": facts} if facts else {})}
-    told = Decided(number=3, kind="halt", reason=str(detail["decision"]["reason"]))
+    told = DecisionTaken(number=3, kind="halt", reason=str(detail["decision"]["reason"]))
 
     def write(record: Record) -> None:
         record.observation(context.new_observation(f"{DECISION}:3", DECISION, "halt", detail))

@@ -19,7 +19,7 @@ from fairwitness.app.runs.drive import drive, record_resumed
 from fairwitness.app.state import state_of
 from fairwitness.app.views.followed_run import follow_run
 from fairwitness.app.views.run import WatchEnd
-from fairwitness.contracts.agents.dispatch import Outcome
+from fairwitness.contracts.agents.dispatch import DispatchOutcome
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import AgentType, NodeState, NodeType
 from fairwitness.contracts.forge.returns import CaptainReturn
@@ -255,7 +255,7 @@ class Run:
             assert time.monotonic() < until, kind
             time.sleep(0.05)
 
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, DispatchOutcome]:
         """What came of each dispatch that ended."""
         with self.context() as context:
             ledger = context.log.ledger

@@ -9,7 +9,7 @@ from dag.remains import git
 from fairwitness.app.run_records.forge import open_forge_run
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.contracts.forge.dag import NodeState
-from fairwitness.contracts.forge.status import DagStatus, RunState, RunStatus
+from fairwitness.contracts.forge.status import DagStatus, ForgeRunStatus, RunState
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
 from fairwitness.runs.forge.plan_files import broken_locks
 from fairwitness.runs.graph.attempts import PREPARED
@@ -65,6 +65,6 @@ def assert_clean(repository: Path, run_id: str) -> None:
     assert isinstance(state, ForgeState)
     assert RunState.model_validate_json((repository / layout.run_state).read_bytes()) == state.run
     assert DagStatus.model_validate_json((repository / layout.dag_status).read_bytes()) == state.dag
-    assert state.run.status is RunStatus.COMPLETED
+    assert state.run.status is ForgeRunStatus.COMPLETED
     assert {node.id for node in grown.nodes} == state.dag.nodes.keys()
     assert [node.status for node in state.dag.nodes.values()] == [NodeState.MERGED] * NODES

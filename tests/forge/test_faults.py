@@ -15,7 +15,7 @@ from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
-from fairwitness.rules.change_requests import Verdict
+from fairwitness.rules.change_requests import RequestDecision
 from fairwitness.runs.forge.change_requests import decide, emit, extend, request_of
 from feature.grounds import Turn, call
 from forge.grounds import (
@@ -221,8 +221,8 @@ def test_an_overlay_that_does_not_fit_changes_nothing(waiting: Run, what: str) -
 
 @pytest.mark.req("F4")
 @pytest.mark.parametrize("actor", ["refinery-001", " Refinery-001 "])
-@pytest.mark.parametrize("verdict", [Verdict.APPROVE, Verdict.REJECT])
-def test_whoever_emitted_a_request_cannot_decide_about_it(waiting: Run, actor: str, verdict: Verdict) -> None:
+@pytest.mark.parametrize("verdict", [RequestDecision.APPROVE, RequestDecision.REJECT])
+def test_whoever_emitted_a_request_cannot_decide_about_it(waiting: Run, actor: str, verdict: RequestDecision) -> None:
     with waiting.context() as context:
         with pytest.raises(UsageError, match="emitted the request and cannot decide about it"):
             decide(context.log, "cr-001", verdict, actor, "I say so.")

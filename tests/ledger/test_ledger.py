@@ -10,7 +10,7 @@ import pytest
 
 from conftest import OpenDatabase
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.vocabulary import Assessment, Severity, Size, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Severity, Size, Workflow
 from fairwitness.db.base import Dialect
 from fairwitness.errors import DatabaseUnusable, RowRefused, UsageError
 from fairwitness.ledger.chain import START, Head
@@ -72,16 +72,16 @@ def test_a_check_passes_exactly_when_what_was_observed_holds(ledger: Ledger, hol
 @pytest.mark.req("P7")
 def test_a_review_is_a_claim_with_one_row_for_each_category(ledger: Ledger) -> None:
     verdicts = {
-        "review-code-security": (Verdict.NEEDS_REVISION, Severity.MAJOR),
-        "review-code-architecture": (Verdict.APPROVE, None),
-        "review-code-correctness": (Verdict.BLOCKER, Severity.BLOCKER),
+        "review-code-security": (CategoryVerdict.NEEDS_REVISION, Severity.MAJOR),
+        "review-code-architecture": (CategoryVerdict.APPROVE, None),
+        "review-code-correctness": (CategoryVerdict.BLOCKER, Severity.BLOCKER),
     }
     ledger.record(RUN, lambda record: record.reviewed(claim(), verdicts=verdicts, round_=1, summary="x" * 600))
     rows = ledger.tally(RUN, "login-code-review", Phase.REVIEW, 1).rows
     assert [(row.check_name, row.passed, row.verdict, row.severity) for row in rows] == [
-        ("review-code-security", False, Verdict.NEEDS_REVISION, Severity.MAJOR),
-        ("review-code-architecture", True, Verdict.APPROVE, None),
-        ("review-code-correctness", False, Verdict.BLOCKER, Severity.BLOCKER),
+        ("review-code-security", False, CategoryVerdict.NEEDS_REVISION, Severity.MAJOR),
+        ("review-code-architecture", True, CategoryVerdict.APPROVE, None),
+        ("review-code-correctness", False, CategoryVerdict.BLOCKER, Severity.BLOCKER),
     ]
     assert {row.provenance.value for row in rows} == {"claimed"}
     ((length,),) = ledger.database.read("SELECT MAX(LENGTH(output_snippet)) FROM anvil_checks")

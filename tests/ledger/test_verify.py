@@ -6,7 +6,7 @@ import pytest
 
 from conftest import MOMENT, OpenDatabase
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.vocabulary import Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Workflow
 from fairwitness.db.base import Database, Dialect, Transaction, Value
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell
@@ -28,7 +28,7 @@ def fill(ledger: Ledger, records: int = 4) -> None:
         def write(record: Record, number: int = number) -> None:
             record.executed(execution(f"e{number}"), phase=Phase.AFTER, check_name="tests", round_=1)
             record.observed(observation(f"o{number}"), phase=Phase.AFTER, check_name="scope", round_=1)
-            verdicts = {"review-code-security": (Verdict.APPROVE, None)}
+            verdicts = {"review-code-security": (CategoryVerdict.APPROVE, None)}
             record.reviewed(claim(f"c{number}"), verdicts=verdicts, round_=1, summary="fine")
             record.event(Workflow.FEATURE, "step_started", {"step": f"step-{number}"}, timestamp=TIME)
 

@@ -5,15 +5,15 @@ from typing import Any
 
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.decisions import ErrorCause
-from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, Query, SandboxTier, Tally
-from fairwitness.contracts.common.vocabulary import Assessment, Risk, Severity, Size, Verdict
+from fairwitness.contracts.common.evidence import CheckRow, EvidenceQuery, Phase, Provenance, SandboxTier, Tally
+from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Risk, Severity, Size
 from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.contracts.feature.facts import CallFacts, CanStart, FeatureFacts, ReviewFacts, TaskFacts
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 
 TREE = "a" * 40
 OTHER_TREE = "b" * 40
-QUERY = Query(sql="SELECT 1", values=("run", 1))
+QUERY = EvidenceQuery(sql="SELECT 1", values=("run", 1))
 
 _ids = count(1)
 
@@ -70,11 +70,11 @@ def tally(*rows: CheckRow) -> Tally:
     return Tally(query=QUERY, rows=rows)
 
 
-A, R, B = Verdict.APPROVE, Verdict.NEEDS_REVISION, Verdict.BLOCKER
+A, R, B = CategoryVerdict.APPROVE, CategoryVerdict.NEEDS_REVISION, CategoryVerdict.BLOCKER
 
 
 def verdict(
-    perspective: Perspective | str | None, category: Category, said: Verdict | None, **differs: Any
+    perspective: Perspective | str | None, category: Category, said: CategoryVerdict | None, **differs: Any
 ) -> CheckRow:
     """One row of a reviewer."""
     scope: ReviewScope = differs.pop("scope", ReviewScope.CODE)
@@ -94,14 +94,18 @@ def verdict(
 
 
 def reviewer(
-    perspective: Perspective, security: Verdict, architecture: Verdict, correctness: Verdict, **differs: Any
+    perspective: Perspective,
+    security: CategoryVerdict,
+    architecture: CategoryVerdict,
+    correctness: CategoryVerdict,
+    **differs: Any,
 ) -> list[CheckRow]:
     """The three rows of a reviewer."""
     said = zip(Category, (security, architecture, correctness), strict=True)
     return [verdict(perspective, category, word, **differs) for category, word in said]
 
 
-def votes(*triples: tuple[Verdict, Verdict, Verdict] | None, **differs: Any) -> list[CheckRow]:
+def votes(*triples: tuple[CategoryVerdict, CategoryVerdict, CategoryVerdict] | None, **differs: Any) -> list[CheckRow]:
     """The rows of the three perspectives in their order; None files nothing."""
     said = zip(Perspective, triples, strict=True)
     return [item for perspective, triple in said if triple for item in reviewer(perspective, *triple, **differs)]

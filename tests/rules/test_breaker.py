@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
-from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
+from fairwitness.contracts.autopilot.facts import Retries, RetryKind, RunUsage, StepEffect, StepFailureCause
 from fairwitness.contracts.autopilot.vocabulary import FailureCategory, StepName
 from fairwitness.contracts.common.base import instant
 from fairwitness.rules.breaker import (
     CLOSED,
     MEASURED,
-    Degraded,
     FailRun,
     GoOn,
+    LowScoreMove,
     Pause,
+    after_low_score,
     after_resume,
     after_step,
     count_step,
-    degradation,
     error_key,
     made_progress,
     may_retry,
@@ -33,8 +33,8 @@ from fairwitness.rules.breaker import (
 NOW = "2026-02-26T14:30:00Z"
 LATER = "2026-02-26T14:35:00Z"
 SETTINGS = BreakerSettings()
-NOTHING_USED = Usage(phase_tokens=0, phase_minutes=0, total_tokens=0, total_minutes=0, total_retries=0)
-BROKEN = StepError(category=FailureCategory.BUILD_FAILURE, first_line="make: *** [all] Error 2")
+NOTHING_USED = RunUsage(phase_tokens=0, phase_minutes=0, total_tokens=0, total_minutes=0, total_retries=0)
+BROKEN = StepFailureCause(category=FailureCategory.BUILD_FAILURE, first_line="make: *** [all] Error 2")
 
 
 def _breaker(
@@ -60,16 +60,16 @@ def _outcome(
     commits: int = 0,
     passing: int = 0,
     gained: int = 0,
-    error: StepError | None = None,
-) -> StepOutcome:
-    return StepOutcome(step=step, new_commits=commits, newly_passing=passing, score_gained=gained, error=error)
+    error: StepFailureCause | None = None,
+) -> StepEffect:
+    return StepEffect(step=step, new_commits=commits, newly_passing=passing, score_gained=gained, error=error)
 
 
-def _error(line: str, category: FailureCategory = FailureCategory.BUILD_FAILURE) -> StepError:
-    return StepError(category=category, first_line=line)
+def _error(line: str, category: FailureCategory = FailureCategory.BUILD_FAILURE) -> StepFailureCause:
+    return StepFailureCause(category=category, first_line=line)
 
 
-def _usage(**changes: int) -> Usage:
+def _usage(**changes: int) -> RunUsage:
     return NOTHING_USED.model_copy(update=changes)
 
 
@@ -90,7 +90,7 @@ OUTCOMES = st.builds(
     error=st.sampled_from([None, BROKEN, _error("segmentation fault")]),
 )
 USAGES = st.builds(
-    Usage,
+    RunUsage,
     phase_tokens=st.sampled_from([0, 499_999, 500_000]),
     phase_minutes=st.sampled_from([0, 119, 120]),
     total_tokens=st.sampled_from([0, 4_999_999, 5_000_000]),
@@ -123,7 +123,7 @@ def test_an_open_breaker_starts_nothing_and_a_half_open_one_a_single_probe(break
 @GENERATED
 @given(STATES, OUTCOMES, USAGES)
 def test_whatever_pauses_or_fails_the_run_leaves_the_breaker_open_for_the_cooldown(
-    breaker: BreakerState, outcome: StepOutcome, usage: Usage
+    breaker: BreakerState, outcome: StepEffect, usage: RunUsage
 ) -> None:
     answer = after_step(breaker, outcome, usage, SETTINGS, now=NOW)
     if isinstance(answer, GoOn):
@@ -138,7 +138,7 @@ def test_whatever_pauses_or_fails_the_run_leaves_the_breaker_open_for_the_cooldo
 @pytest.mark.req("A4")
 @GENERATED
 @given(STATES, OUTCOMES, USAGES)
-def test_a_step_never_closes_an_open_breaker(breaker: BreakerState, outcome: StepOutcome, usage: Usage) -> None:
+def test_a_step_never_closes_an_open_breaker(breaker: BreakerState, outcome: StepEffect, usage: RunUsage) -> None:
     if breaker.state is BreakerPosition.OPEN:
         answer = after_step(breaker, outcome, usage, SETTINGS, now=NOW)
         assert answer.breaker.state is BreakerPosition.OPEN
@@ -148,7 +148,7 @@ def test_a_step_never_closes_an_open_breaker(breaker: BreakerState, outcome: Ste
 @GENERATED
 @given(STATES, OUTCOMES, USAGES)
 def test_a_cap_of_the_whole_run_fails_it_whatever_else_is_the_case(
-    breaker: BreakerState, outcome: StepOutcome, usage: Usage
+    breaker: BreakerState, outcome: StepEffect, usage: RunUsage
 ) -> None:
     over = usage.total_tokens >= SETTINGS.cost_cap_tokens_total
     over = over or usage.total_minutes >= SETTINGS.wall_clock_timeout_minutes_total
@@ -158,7 +158,7 @@ def test_a_cap_of_the_whole_run_fails_it_whatever_else_is_the_case(
 @pytest.mark.req("A4")
 @GENERATED
 @given(st.lists(OUTCOMES, max_size=60))
-def test_without_progress_a_run_pauses_within_its_thresholds(outcomes: list[StepOutcome]) -> None:
+def test_without_progress_a_run_pauses_within_its_thresholds(outcomes: list[StepEffect]) -> None:
     breaker, idle = CLOSED, 0
     for outcome in outcomes:
         answer = after_step(breaker, outcome, NOTHING_USED, SETTINGS, now=NOW)
@@ -195,7 +195,7 @@ def test_each_cap_is_named_with_its_value_at_the_cap_and_not_before(
 
 @pytest.mark.req("A4")
 def test_the_first_limit_in_order_of_rank_is_the_one_that_is_named() -> None:
-    everything = Usage(
+    everything = RunUsage(
         phase_tokens=10**9, phase_minutes=10**6, total_tokens=10**9, total_minutes=10**6, total_retries=99
     )
     stuck = _breaker(no_progress=9, same_error=9, last_error=error_key(BROKEN))
@@ -448,17 +448,18 @@ def test_the_whole_table_of_retries() -> None:
 @pytest.mark.parametrize(
     ("score_tenths", "replans", "total", "degraded"),
     [
-        (70, 0, 0, Degraded.NO),
-        (100, 1, 10, Degraded.NO),
-        (69, 0, 0, Degraded.REPLAN),
-        (0, 0, 9, Degraded.REPLAN),
-        (69, 1, 1, Degraded.FAIL_PHASE),
-        (69, 0, 10, Degraded.FAIL_PHASE),
+        (70, 0, 0, LowScoreMove.NO),
+        (100, 1, 10, LowScoreMove.NO),
+        (69, 0, 0, LowScoreMove.REPLAN),
+        (0, 0, 9, LowScoreMove.REPLAN),
+        (69, 1, 1, LowScoreMove.FAIL_PHASE),
+        (69, 0, 10, LowScoreMove.FAIL_PHASE),
     ],
 )
 def test_a_score_below_the_mark_gives_one_replan_and_then_the_phase_fails(
-    score_tenths: int, replans: int, total: int, degraded: Degraded
+    score_tenths: int, replans: int, total: int, degraded: LowScoreMove
 ) -> None:
     assert (
-        degradation(score_tenths, Retries(debug_in_phase=0, replan_in_phase=replans, total=total), SETTINGS) is degraded
+        after_low_score(score_tenths, Retries(debug_in_phase=0, replan_in_phase=replans, total=total), SETTINGS)
+        is degraded
     )

@@ -12,8 +12,8 @@ from fairwitness.contracts.common.budgets import (
     Amounts,
     Budget,
     BudgetCaps,
+    BudgetLevel,
     Caps,
-    Level,
     OverBudget,
     Reservation,
     Reserved,
@@ -60,10 +60,10 @@ def test_every_resource_has_an_amount_and_a_cap() -> None:
 
 @pytest.mark.req("P12", "A4")
 @pytest.mark.parametrize(
-    ("level", "what"), [(level, what) for level in Level for what in Resource], ids=lambda word: word.value
+    ("level", "what"), [(level, what) for level in BudgetLevel for what in Resource], ids=lambda word: word.value
 )
-def test_each_cap_of_each_resource_is_held_at_each_level(level: Level, what: Resource) -> None:
-    caps: dict[str, Any] = {name.value: FREE.plain() for name in Level}
+def test_each_cap_of_each_resource_is_held_at_each_level(level: BudgetLevel, what: Resource) -> None:
+    caps: dict[str, Any] = {name.value: FREE.plain() for name in BudgetLevel}
     caps[level.value] |= {what.value: 10}
     budget = Budget(caps=BudgetCaps.model_validate(caps))
     fits = Reservation(id="d-1", phase="1", asked=Amounts.model_validate({what.value: 10}))
@@ -77,10 +77,10 @@ def test_the_narrowest_cap_is_named_first() -> None:
     budget = _budget(_tokens(1), _tokens(1), _tokens(1))
     answer = reserve(budget, _wanted("d-1", 2))
     assert isinstance(answer, OverBudget)
-    assert answer.level is Level.DISPATCH
+    assert answer.level is BudgetLevel.DISPATCH
     answer = reserve(_budget(phase=_tokens(1), run=_tokens(1)), _wanted("d-1", 2))
     assert isinstance(answer, OverBudget)
-    assert answer.level is Level.PHASE
+    assert answer.level is BudgetLevel.PHASE
 
 
 @pytest.mark.req("P12")
@@ -105,7 +105,7 @@ def test_settling_may_exceed_the_reservation_and_then_nothing_more_starts() -> N
     budget = _settled(_reserved(_budget(run=_tokens(10)), _wanted("d-1", 5)), "d-1", 12)
     assert used(budget, Resource.TOKENS) == 12
     answer = reserve(budget, _wanted("d-2", 0))
-    assert answer == OverBudget(level=Level.RUN, what=Resource.TOKENS, cap=10, used=12, asked=0)
+    assert answer == OverBudget(level=BudgetLevel.RUN, what=Resource.TOKENS, cap=10, used=12, asked=0)
     assert exhausted(budget) == answer
 
 
@@ -116,7 +116,7 @@ def test_at_the_cap_not_even_a_dispatch_that_asks_for_nothing_starts() -> None:
     assert isinstance(reserve(budget, _wanted("d-2", 0)), Reserved)
     full = _reserved(budget, _wanted("d-2", 1))
     assert isinstance(reserve(full, _wanted("d-3", 0)), OverBudget)
-    assert exhausted(full) == OverBudget(level=Level.RUN, what=Resource.TOKENS, cap=10, used=10, asked=0)
+    assert exhausted(full) == OverBudget(level=BudgetLevel.RUN, what=Resource.TOKENS, cap=10, used=10, asked=0)
     assert exhausted(_budget()) is None
 
 
@@ -229,7 +229,7 @@ def test_the_whole_table_of_a_small_budget() -> None:
 def test_the_run_pays_for_all_its_phases() -> None:
     budget = _reserved(_budget(phase=_tokens(9), run=_tokens(10)), _wanted("d-1", 8, phase="1"))
     answer = reserve(budget, _wanted("d-2", 3, phase="2"))
-    assert answer == OverBudget(level=Level.RUN, what=Resource.TOKENS, cap=10, used=8, asked=3)
+    assert answer == OverBudget(level=BudgetLevel.RUN, what=Resource.TOKENS, cap=10, used=8, asked=3)
 
 
 @pytest.mark.req("P12")

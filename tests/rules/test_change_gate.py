@@ -10,12 +10,12 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.common.evidence import CheckRow, Phase, SandboxTier, Tally
 from fairwitness.contracts.common.gates import Blocked, Open
 from fairwitness.contracts.common.vocabulary import Assessment
-from fairwitness.contracts.verify.report import Asked, Silent, Wanted
+from fairwitness.contracts.verify.report import ChangeRequirements, CheckWithoutEvidence, RequiredCheck
 from fairwitness.contracts.verify.results import Evidence, Ran
 from fairwitness.rules.change_gate import change_holds, is_excused
 from rules.build import OTHER_TREE, QUERY, TREE, claimed, failed, nothing, observed, row
 
-TESTS = Wanted(name="tests", instance="pytest")
+TESTS = RequiredCheck(name="tests", instance="pytest")
 
 
 def tally(*rows: CheckRow) -> Tally:
@@ -27,8 +27,10 @@ def base(name: str, *, passed: bool = True, instance: str | None = "pytest") -> 
     return make(f"baseline-{name}", phase=Phase.BASELINE, round=0, instance=instance, tree=OTHER_TREE)
 
 
-def ask(*rows: CheckRow, before: tuple[CheckRow, ...] = (), silent: tuple[Silent, ...] = ()) -> Open | Blocked:
-    asked = Asked(tree=TREE, required=(TESTS,), silent=silent)
+def ask(
+    *rows: CheckRow, before: tuple[CheckRow, ...] = (), silent: tuple[CheckWithoutEvidence, ...] = ()
+) -> Open | Blocked:
+    asked = ChangeRequirements(tree=TREE, required=(TESTS,), silent=silent)
     return change_holds(tally(*rows), baseline=tally(*before), asked=asked)
 
 
@@ -49,7 +51,9 @@ def test_a_passing_required_check_opens_the_gate() -> None:
 @pytest.mark.req("X5")
 def test_without_a_required_check_nothing_is_proven() -> None:
     answer = change_holds(
-        tally(row("lint", instance="ruff")), baseline=tally(), asked=Asked(tree=TREE, required=(), silent=())
+        tally(row("lint", instance="ruff")),
+        baseline=tally(),
+        asked=ChangeRequirements(tree=TREE, required=(), silent=()),
     )
     assert missing(answer) == ("a check that must pass (no tests were found, and fairwitness.toml names none)",)
 
@@ -130,7 +134,7 @@ def test_the_whole_table() -> None:
 @pytest.mark.req("X5")
 @pytest.mark.parametrize("excused", [True, False])
 def test_a_check_that_gave_no_evidence_is_missing_unless_excused(excused: bool) -> None:
-    silent = Silent(name="lint", instance="ruff", reason="ruff is not installed", excused=excused)
+    silent = CheckWithoutEvidence(name="lint", instance="ruff", reason="ruff is not installed", excused=excused)
     answer = ask(row("tests", instance="pytest"), silent=(silent,))
     assert isinstance(answer, Open) is excused
     lost = nothing("lint", Assessment.LOST, instance="ruff")
@@ -140,7 +144,7 @@ def test_a_check_that_gave_no_evidence_is_missing_unless_excused(excused: bool) 
 
 
 def test_a_required_check_says_why_it_is_silent() -> None:
-    silent = Silent(name="tests", instance="pytest", reason="pytest is not installed", excused=False)
+    silent = CheckWithoutEvidence(name="tests", instance="pytest", reason="pytest is not installed", excused=False)
     assert missing(ask(silent=(silent,))) == ("tests pytest (no evidence: pytest is not installed)",)
 
 

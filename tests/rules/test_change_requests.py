@@ -12,12 +12,12 @@ from fairwitness.contracts.forge.dag import Dag, NodeState
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus
-from fairwitness.rules.change_requests import AFTER, Verdict, extension_problems, next_number, verdict_problem
+from fairwitness.rules.change_requests import AFTER, RequestDecision, extension_problems, next_number, verdict_problem
 from fairwitness.rules.dag import apply_overlay, dag_problems
 
 GENERATED = settings(max_examples=200)
 MOMENT = "2026-02-26T14:30:00Z"
-STATUSES, VERDICTS = st.sampled_from(ChangeRequestStatus), st.sampled_from(Verdict)
+STATUSES, VERDICTS = st.sampled_from(ChangeRequestStatus), st.sampled_from(RequestDecision)
 ACTORS = st.sampled_from(["captain", "Ada <ada@example.org>", "fairwitness", "refinery-01"])
 ENDED = (ChangeRequestStatus.REJECTED, ChangeRequestStatus.APPLIED)
 BODY = "## Description\nWhat.\n## Context\nWhy.\n## Instructions\nHow.\n"
@@ -112,7 +112,7 @@ def test_where_every_verdict_leads_from_every_status() -> None:
 
 @pytest.mark.req("F4")
 def test_the_table_is_total_and_ends() -> None:
-    assert set(AFTER) == set(product(ChangeRequestStatus, Verdict))
+    assert set(AFTER) == set(product(ChangeRequestStatus, RequestDecision))
     for (before, _), after in AFTER.items():
         assert after is not before
         assert after is not ChangeRequestStatus.PENDING
@@ -124,11 +124,11 @@ def test_the_table_is_total_and_ends() -> None:
 @given(STATUSES, VERDICTS, ACTORS, st.booleans())
 @GENERATED
 def test_a_verdict_is_given_where_the_table_says_so_and_refused_in_words_everywhere_else(
-    before: ChangeRequestStatus, verdict: Verdict, actor: str, is_refused: bool
+    before: ChangeRequestStatus, verdict: RequestDecision, actor: str, is_refused: bool
 ) -> None:
     problem = verdict_problem(before, verdict, actor=actor, emitted_by="refinery-02", is_refused=is_refused)
     leads = AFTER[before, verdict] is not None
-    takes_back = before is ChangeRequestStatus.APPROVED and verdict is Verdict.REJECT
+    takes_back = before is ChangeRequestStatus.APPROVED and verdict is RequestDecision.REJECT
     assert (problem is None) == (leads and (is_refused or not takes_back))
     assert problem in (None, f"the request is {before.value}")
 
@@ -137,7 +137,7 @@ def test_a_verdict_is_given_where_the_table_says_so_and_refused_in_words_everywh
 @given(STATUSES, VERDICTS, ACTORS, st.booleans(), st.sampled_from(["", " ", "\t"]), st.booleans())
 @GENERATED
 def test_whoever_emitted_a_request_decides_nothing_about_it_however_he_spells_himself(
-    before: ChangeRequestStatus, verdict: Verdict, actor: str, is_refused: bool, space: str, is_loud: bool
+    before: ChangeRequestStatus, verdict: RequestDecision, actor: str, is_refused: bool, space: str, is_loud: bool
 ) -> None:
     spelled = f"{space}{actor.upper() if is_loud else actor}{space}"
     problem = verdict_problem(before, verdict, actor=spelled, emitted_by=actor, is_refused=is_refused)

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
 from fairwitness.contracts.common.vocabulary import Assessment
-from fairwitness.rules.claims import Said, claim_differences, mini_differences, plain_command, said_of
+from fairwitness.rules.claims import ClaimedResult, claim_differences, mini_differences, plain_command, said_of
 from support.strategies import documents
 
 GENERATED = settings(max_examples=200)
@@ -46,30 +46,30 @@ EXECUTIONS = st.builds(
 @pytest.mark.parametrize(
     ("result", "expected"),
     [
-        ("14 passed", Said(None, True)),
-        ("14 passed, 0 failed", Said(None, True)),
-        ("10 failed", Said(None, False)),
-        ("3 passed, 1 failed in 0.2s", Said(None, False)),
-        ("0 passed", Said(None, False)),
-        ("OK", Said(None, True)),
-        ("not ok 3", Said(None, False)),
-        ("it doesn't pass", Said(None, False)),
-        ("no errors found", Said(None, True)),
-        ("Success: no issues found in 3 source files", Said(None, True)),
-        ("timed out", Said(None, False)),
-        ("exit 0", Said(0, True)),
-        ("exit code: 0", Said(0, True)),
-        ("exited with code 2", Said(2, False)),
-        ("exit_code=1", Said(1, False)),
-        ("rc=0", Said(0, True)),
-        ("return code 0, 1 failed", Said(0, False)),
-        ("exit code 137 (killed)", Said(137, False)),
-        ("src/token.py:12: line: int", Said(None, None)),
-        ("", Said(None, None)),
-        ("exit", Said(None, None)),
+        ("14 passed", ClaimedResult(None, True)),
+        ("14 passed, 0 failed", ClaimedResult(None, True)),
+        ("10 failed", ClaimedResult(None, False)),
+        ("3 passed, 1 failed in 0.2s", ClaimedResult(None, False)),
+        ("0 passed", ClaimedResult(None, False)),
+        ("OK", ClaimedResult(None, True)),
+        ("not ok 3", ClaimedResult(None, False)),
+        ("it doesn't pass", ClaimedResult(None, False)),
+        ("no errors found", ClaimedResult(None, True)),
+        ("Success: no issues found in 3 source files", ClaimedResult(None, True)),
+        ("timed out", ClaimedResult(None, False)),
+        ("exit 0", ClaimedResult(0, True)),
+        ("exit code: 0", ClaimedResult(0, True)),
+        ("exited with code 2", ClaimedResult(2, False)),
+        ("exit_code=1", ClaimedResult(1, False)),
+        ("rc=0", ClaimedResult(0, True)),
+        ("return code 0, 1 failed", ClaimedResult(0, False)),
+        ("exit code 137 (killed)", ClaimedResult(137, False)),
+        ("src/token.py:12: line: int", ClaimedResult(None, None)),
+        ("", ClaimedResult(None, None)),
+        ("exit", ClaimedResult(None, None)),
     ],
 )
-def test_a_result_is_read_for_what_it_clearly_says(result: str, expected: Said) -> None:
+def test_a_result_is_read_for_what_it_clearly_says(result: str, expected: ClaimedResult) -> None:
     assert said_of(result) == expected
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.contracts.feature.facts import Change, ChangedFile
+from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import CriterionJudgement
 from fairwitness.contracts.verify.checks import CheckSpec, Language, ReportFormat
@@ -190,7 +190,7 @@ def test_a_task_asks_for_one_check_for_each_criterion() -> None:
         },
     }
     task = TaskDocument.model_validate({"task": plain})
-    text, settings, code = (ChangedFile(path=path, change=Change.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
+    text, settings, code = (ChangedFile(path=path, change=ChangeKind.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
     criteria = ("ac-1", "ac-2", "ac-3")
     others: tuple[tuple[ChangedFile, ...], ...] = ((text,), (text, settings), (settings,))
     for files in others:
@@ -202,7 +202,7 @@ def test_a_task_asks_for_one_check_for_each_criterion() -> None:
 
 
 def test_what_kind_of_work_a_change_is_follows_from_its_files() -> None:
-    text, settings, code = (ChangedFile(path=path, change=Change.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
+    text, settings, code = (ChangedFile(path=path, change=ChangeKind.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
     assert [task_type(files).value for files in ((), (text,), (settings,), (text, settings), (text, code))] == [
         "code",
         "documentation",

@@ -14,8 +14,8 @@ from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus, RunState
 from fairwitness.rules.dag import (
-    MOVES,
-    Move,
+    TRANSITIONS,
+    TransitionKind,
     apply_overlay,
     dag_problems,
     effective_dag,
@@ -367,8 +367,10 @@ def _at(state: NodeState, attempt: int = 1, most: int = 3) -> NodeStatus:
 
 @pytest.mark.req("F3")
 def test_every_change_of_state_is_a_step_a_repetition_or_an_error() -> None:
-    assert set(MOVES) == set(product(NodeState, NodeState))
-    assert [f"{before} → {after}" for (before, after), move in MOVES.items() if move is Move.LEGAL] == snapshot(
+    assert set(TRANSITIONS) == set(product(NodeState, NodeState))
+    assert [
+        f"{before} → {after}" for (before, after), move in TRANSITIONS.items() if move is TransitionKind.LEGAL
+    ] == snapshot(
         [
             "PENDING → RUNNING",
             "RUNNING → DONE",
@@ -380,7 +382,9 @@ def test_every_change_of_state_is_a_step_a_repetition_or_an_error() -> None:
             "STALE → PENDING",
         ]
     )
-    assert all((MOVES[before, after] is Move.NOTHING) == (before is after) for before, after in MOVES)
+    assert all(
+        (TRANSITIONS[before, after] is TransitionKind.NOTHING) == (before is after) for before, after in TRANSITIONS
+    )
 
 
 @pytest.mark.req("F3")
@@ -388,13 +392,13 @@ def test_every_change_of_state_is_a_step_a_repetition_or_an_error() -> None:
 def test_a_node_moves_where_the_table_lets_it_and_nowhere_else(before: NodeState, after: NodeState) -> None:
     node = _at(before)
     answer = moved(node, after)
-    match MOVES[before, after]:
-        case Move.NOTHING:
+    match TRANSITIONS[before, after]:
+        case TransitionKind.NOTHING:
             assert answer == node
-        case Move.LEGAL:
+        case TransitionKind.LEGAL:
             next_attempt = 2 if after is NodeState.PENDING else 1
             assert answer == _at(after, next_attempt)
-        case Move.ILLEGAL:
+        case TransitionKind.ILLEGAL:
             assert isinstance(answer, Problem)
             assert answer.where == ("nodes", "task-001", "status")
             assert answer.found == f"{before.value} → {after.value}"

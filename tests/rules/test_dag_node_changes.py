@@ -9,7 +9,7 @@ from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import NodeChanged, TaskReopened
 from fairwitness.contracts.forge.status import NodeStatus
-from fairwitness.rules.dag import MOVES, Move, is_exhausted, node_after, reopened
+from fairwitness.rules.dag import TRANSITIONS, TransitionKind, is_exhausted, node_after, reopened
 
 NOW = "2026-02-26T14:30:00Z"
 S = NodeState
@@ -43,7 +43,7 @@ def test_every_event_on_every_node_moves_it_or_says_why_not(state: NodeState, at
         is_last = after is S.PENDING and attempt == 3
         if state is after:
             assert result is node
-        elif said is state and MOVES[state, after] is Move.LEGAL and not is_last:
+        elif said is state and TRANSITIONS[state, after] is TransitionKind.LEGAL and not is_last:
             assert isinstance(result, NodeStatus)
             assert result.status is after
             assert result.currentAttempt == attempt + (after is S.PENDING)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.facts import PathItem
-from fairwitness.contracts.autopilot.vocabulary import Loop
+from fairwitness.contracts.autopilot.vocabulary import ImprovementLoop
 from fairwitness.rules.diagnostics import (
     VAGUE_PHRASES,
     LoopFacts,
@@ -19,7 +19,7 @@ from fairwitness.rules.diagnostics import (
     diagnostic_problems,
     item_problems,
     needs_diagnostic,
-    way_up,
+    usable_paths,
 )
 from fairwitness.rules.run_flags import CYCLES
 
@@ -117,7 +117,7 @@ def test_a_file_that_nobody_knows_or_an_effect_that_nobody_can_check_is_refused(
 @pytest.mark.req("A13")
 def test_items_are_sorted_and_told_once() -> None:
     good, vague = _item(), _item("more tests")
-    sorted_ = way_up([good, vague, good, vague], PATHS)
+    sorted_ = usable_paths([good, vague, good, vague], PATHS)
     assert sorted_.usable == (good,)
     assert [refused.item for refused in sorted_.refused] == [vague]
 
@@ -171,7 +171,13 @@ def test_a_cycle_never_costs_score(before: int, after: int | None) -> None:
 
 
 def _loop(
-    loop: Loop, target: int = 90, score: int = 85, *, cycles: int = 0, gained: bool = True, remaining: int = 1
+    loop: ImprovementLoop,
+    target: int = 90,
+    score: int = 85,
+    *,
+    cycles: int = 0,
+    gained: bool = True,
+    remaining: int = 1,
 ) -> LoopFacts:
     return LoopFacts(
         loop=loop, target_tenths=target, score_tenths=score, cycles=cycles, gained=gained, remaining=remaining
@@ -182,11 +188,11 @@ def _loop(
 def test_the_whole_table_of_loops() -> None:
     table: dict[str, list[str]] = {}
     for loop, target in (
-        (Loop.REMEDIATION, 90),
-        (Loop.REMEDIATION, 70),
-        (Loop.QUALITY, 95),
-        (Loop.GAPS, 95),
-        (Loop.GAPS, 98),
+        (ImprovementLoop.REMEDIATION, 90),
+        (ImprovementLoop.REMEDIATION, 70),
+        (ImprovementLoop.QUALITY, 95),
+        (ImprovementLoop.GAPS, 95),
+        (ImprovementLoop.GAPS, 98),
     ):
         for score, cycles, gained in product((69, 89, 94, 96), (0, 2, 3, 5), (True, False)):
             answer = after_loop(_loop(loop, target, score, cycles=cycles, gained=gained))
@@ -216,13 +222,13 @@ def test_the_whole_table_of_loops() -> None:
 @pytest.mark.req("A13", "A14")
 @GENERATED
 @given(
-    st.sampled_from(Loop),
+    st.sampled_from(ImprovementLoop),
     st.sampled_from([70, 90, 95, 98]),
     st.integers(70, 100),
     st.lists(st.none() | st.integers(0, 100), min_size=6, max_size=6),
 )
 def test_every_loop_ends_within_its_cycles_with_its_own_mark_and_never_below_where_it_began(
-    loop: Loop, target: int, start: int, results: list[int | None]
+    loop: ImprovementLoop, target: int, start: int, results: list[int | None]
 ) -> None:
     score, cycles, gained = start, 0, True
     while (answer := after_loop(_loop(loop, target, score, cycles=cycles, gained=gained))).move is LoopMove.AGAIN:
@@ -231,14 +237,14 @@ def test_every_loop_ends_within_its_cycles_with_its_own_mark_and_never_below_whe
     assert cycles <= CYCLES[loop]
     assert score >= start
     marks = {
-        Loop.REMEDIATION: LoopMove.FORCE_INCOMPLETE,
-        Loop.QUALITY: LoopMove.QUALITY_EXHAUSTED,
-        Loop.GAPS: LoopMove.GAPS_EXHAUSTED,
+        ImprovementLoop.REMEDIATION: LoopMove.FORCE_INCOMPLETE,
+        ImprovementLoop.QUALITY: LoopMove.QUALITY_EXHAUSTED,
+        ImprovementLoop.GAPS: LoopMove.GAPS_EXHAUSTED,
     }
     assert answer.move is (LoopMove.REACHED if score >= target else marks[loop])
 
 
 @pytest.mark.req("A14")
 def test_gaps_end_when_no_deficiency_is_left() -> None:
-    assert after_loop(_loop(Loop.GAPS, 95, 94, remaining=0)).move is LoopMove.GAPS_EXHAUSTED
-    assert after_loop(_loop(Loop.REMEDIATION, 90, 69)).move is LoopMove.FAILED
+    assert after_loop(_loop(ImprovementLoop.GAPS, 95, 94, remaining=0)).move is LoopMove.GAPS_EXHAUSTED
+    assert after_loop(_loop(ImprovementLoop.REMEDIATION, 90, 69)).move is LoopMove.FAILED

@@ -35,9 +35,9 @@ from fairwitness.contracts.feature.facts import (
     OPTIONS,
     Approval,
     CanStart,
-    Choice,
     FeatureFacts,
     FixFacts,
+    GateChoice,
     HumanGate,
     Step,
 )
@@ -183,7 +183,9 @@ def test_an_autonomous_run_selects_the_default_and_says_so() -> None:
     assert _advance(_decide(Step.SETUP, calls=(call("intake"),))).auto_selected is None
 
 
-def _at(gate: HumanGate, selected: Choice | None = None, *spent: Choice, asked: bool = True, **policy: Any) -> Decision:
+def _at(
+    gate: HumanGate, selected: GateChoice | None = None, *spent: GateChoice, asked: bool = True, **policy: Any
+) -> Decision:
     step = {
         HumanGate.REQUEST_PUSHBACK: Step.SETUP,
         HumanGate.RESEARCH: Step.RESEARCH_GATE,
@@ -213,7 +215,7 @@ def test_a_person_is_asked_waited_for_and_asked_the_same_again() -> None:
     )
     fresh = _decide(Step.RESEARCH_GATE, mode=ApprovalMode.INTERACTIVE)
     assert fresh == asked
-    other = Approval(gate=HumanGate.PLAN, asked=True, selected=Choice.APPROVE, spent=(Choice.EXPAND,))
+    other = Approval(gate=HumanGate.PLAN, asked=True, selected=GateChoice.APPROVE, spent=(GateChoice.EXPAND,))
     assert _decide(Step.RESEARCH_GATE, mode=ApprovalMode.INTERACTIVE, approval=other) == asked
     assert _at(HumanGate.RESEARCH) == Wait(
         reason="a person has not answered yet", waits_for=WaitsFor.PERSON, what=("gate-post-research",)
@@ -222,10 +224,10 @@ def test_a_person_is_asked_waited_for_and_asked_the_same_again() -> None:
 
 @pytest.mark.req("P5")
 def test_an_option_that_sent_work_back_is_not_offered_again() -> None:
-    asked = _at(HumanGate.RESEARCH, None, Choice.EXPAND, asked=False)
+    asked = _at(HumanGate.RESEARCH, None, GateChoice.EXPAND, asked=False)
     assert isinstance(asked, AskHuman)
     assert asked.options == ("proceed", "abort", "other")
-    plan = _at(HumanGate.PLAN, None, Choice.REVISE, asked=False)
+    plan = _at(HumanGate.PLAN, None, GateChoice.REVISE, asked=False)
     assert isinstance(plan, AskHuman)
     assert (plan.options, plan.default) == (("approve", "abort"), "approve")
     never = _at(HumanGate.REQUEST_PUSHBACK, asked=False, human_loops=0)
@@ -283,10 +285,10 @@ def test_every_answer_at_every_gate_the_first_and_the_second_time() -> None:
             "gate-post-planning abort again: halt (a person ended the run; its outputs are kept: a person chose abort)",
         ]
     )
-    third = _at(HumanGate.RESEARCH, Choice.OTHER, Choice.EXPAND)
+    third = _at(HumanGate.RESEARCH, GateChoice.OTHER, GateChoice.EXPAND)
     assert isinstance(third, Revise)
     assert third.round == 3
-    outcome, resumable, _ = _halt(_at(HumanGate.PLAN, Choice.ABORT))
+    outcome, resumable, _ = _halt(_at(HumanGate.PLAN, GateChoice.ABORT))
     assert (outcome, resumable) == (HaltOutcome.ABANDONED, False)
 
 

@@ -22,19 +22,19 @@ from fairwitness.contracts.common.decisions import (
     Wait,
     WaitsFor,
 )
-from fairwitness.contracts.common.evidence import Query
+from fairwitness.contracts.common.evidence import EvidenceQuery
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Confidence, Severity, Workflow
-from fairwitness.contracts.feature.events import Degradation, RunOutcome
-from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
+from fairwitness.contracts.feature.events import Degradation, FeatureRunOutcome
+from fairwitness.contracts.feature.facts import OPTIONS, GateChoice, HumanGate, Step
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.rules.feature_events import PlannedCall, Raised, call_of, calls_of, events_of, instance_of, visit_of
 from fairwitness.rules.feature_routes import CALLS_OF, GATE_OF, default_choice
 from fairwitness.rules.fold_feature import fold_feature
 from rules.fold_streams import FEATURE, FEATURE_RUN, Said, stream
 
-QUERY = Query(sql="SELECT 1", values=("run", "task-01", "after"))
+QUERY = EvidenceQuery(sql="SELECT 1", values=("run", "task-01", "after"))
 STEPS = (None, *Step)
 
 
@@ -65,7 +65,7 @@ def called(id_: str, step: Step, instance: str, status: str | None = "DONE") -> 
     return [("dispatch_started", about), *([] if status is None else [("dispatch_finished", end)])]
 
 
-def asked(gate: HumanGate, answer: Choice | None) -> list[Said]:
+def asked(gate: HumanGate, answer: GateChoice | None) -> list[Said]:
     options = [option.value for option in OPTIONS[gate]]
     about = {"gate_id": gate.value, "selected_option": answer and answer.value, "auto_selected": False, "actor": "ada"}
     return [
@@ -188,7 +188,7 @@ MOVES: list[tuple[str, FeatureState, Decision, Raised | None, list[str]]] = [
     ),
     (
         "a person changed the request",
-        state_of(started(Step.SPEC), *asked(HumanGate.SPEC_PUSHBACK, Choice.MODIFY)),
+        state_of(started(Step.SPEC), *asked(HumanGate.SPEC_PUSHBACK, GateChoice.MODIFY)),
         Revise(reason="back", to="step-2", round=2),
         Raised(1, Severity.MAJOR),
         ["pushback_recorded step-2 1 modify", "step_finished step-2 revised", "step_started step-2"],
@@ -196,7 +196,10 @@ MOVES: list[tuple[str, FeatureState, Decision, Raised | None, list[str]]] = [
     (
         "what was answered in an earlier visit is not said again",
         state_of(
-            started(Step.SPEC), *asked(HumanGate.SPEC_PUSHBACK, Choice.MODIFY), finished(Step.SPEC), started(Step.SPEC)
+            started(Step.SPEC),
+            *asked(HumanGate.SPEC_PUSHBACK, GateChoice.MODIFY),
+            finished(Step.SPEC),
+            started(Step.SPEC),
         ),
         Advance(reason="on", to="step-3"),
         Raised(0, None),
@@ -228,7 +231,7 @@ MOVES: list[tuple[str, FeatureState, Decision, Raised | None, list[str]]] = [
     ),
     (
         "a person was asked about the plan",
-        state_of(started(Step.PLAN_GATE), *asked(HumanGate.PLAN, Choice.APPROVE)),
+        state_of(started(Step.PLAN_GATE), *asked(HumanGate.PLAN, GateChoice.APPROVE)),
         Advance(reason="on", to="step-5"),
         None,
         ["step_finished step-4a advanced", "step_started step-5"],
@@ -256,7 +259,7 @@ MOVES: list[tuple[str, FeatureState, Decision, Raised | None, list[str]]] = [
     ),
     (
         "a person gave the request up",
-        state_of(started(Step.SETUP), *asked(HumanGate.REQUEST_PUSHBACK, Choice.ABANDON)),
+        state_of(started(Step.SETUP), *asked(HumanGate.REQUEST_PUSHBACK, GateChoice.ABANDON)),
         Halt(reason="no", outcome=HaltOutcome.ABANDONED, resumable=False),
         Raised(1, Severity.MAJOR),
         ["pushback_recorded step-0 1 abandon", "step_finished step-0 failed", "run_finished abandoned"],
@@ -310,7 +313,7 @@ def test_a_pushback_says_whether_anybody_was_asked(mode: str) -> None:
     (_, said), *_ = told(at_step(Step.SETUP, mode), advance, Raised(1, Severity.MAJOR))
     assert said["auto_selected"] is (mode == "autonomous")
     assert (said["worst"], said["selected_option"]) == ("Major", "proceed")
-    answered = state_of(started(Step.SETUP), *asked(HumanGate.REQUEST_PUSHBACK, Choice.OTHER), mode=mode)
+    answered = state_of(started(Step.SETUP), *asked(HumanGate.REQUEST_PUSHBACK, GateChoice.OTHER), mode=mode)
     (_, said), *_ = told(answered, Revise(reason="back", to="step-0", round=2), Raised(1, Severity.MAJOR))
     assert (said["auto_selected"], said["selected_option"]) == (False, "other")
 
@@ -324,9 +327,9 @@ def test_gates_are_told_with_what_they_asked_about_and_what_they_lacked() -> Non
         because="too few",
         count=1,
         threshold=2,
-        query=Query(sql="SELECT 1", values=("run", None)),
+        query=EvidenceQuery(sql="SELECT 1", values=("run", None)),
     )
-    alone = shut.model_copy(update={"query": Query(sql="SELECT 1", values=())})
+    alone = shut.model_copy(update={"query": EvidenceQuery(sql="SELECT 1", values=())})
     decision = Wait(reason="...", gates=(open_, shut, alone), waits_for=WaitsFor.CHECKS, what=("x",))
     said = [data for _, data in told(at_step(Step.VERIFY), decision)]
     assert [(each["gate"], each["open"], each["count"], each["threshold"], each["missing"]) for each in said] == [
@@ -343,8 +346,8 @@ def test_reasons_that_are_too_long_for_a_line_are_cut() -> None:
 
 
 def test_halting_and_finishing_can_say_every_end_of_a_run() -> None:
-    ends = {RunOutcome(outcome.value) for outcome in (*HaltOutcome, *FinishOutcome)}
-    assert ends == set(RunOutcome)
+    ends = {FeatureRunOutcome(outcome.value) for outcome in (*HaltOutcome, *FinishOutcome)}
+    assert ends == set(FeatureRunOutcome)
     assert all(Degradation(each.value) is each for each in Degradation)
 
 

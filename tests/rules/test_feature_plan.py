@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.contracts.common.problems import Level, Problem, spell_path
+from fairwitness.contracts.common.problems import Problem, ProblemLevel, spell_path
 from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.rules.feature_plan import binds, plan_against_tasks, plan_problems, task_problems
 from support.fixtures import edited, value_of
@@ -138,7 +138,7 @@ def test_plan_and_task_documents_must_agree() -> None:
         "error tasks[2].depends_on",
         "error tasks",
     ]
-    assert all(problem.level is Level.ERROR for problem in problems)
+    assert all(problem.level is ProblemLevel.ERROR for problem in problems)
 
 
 @pytest.mark.req("P8")
@@ -164,12 +164,12 @@ def test_a_plan_beyond_the_planners_limits_is_sent_back(path: str, new: Any, bou
 @pytest.mark.req("P8")
 def test_a_task_with_too_many_files_is_sent_back() -> None:
     (problem,) = task_problems(_task(**{"task.relevant_context.files_to_modify": _files("🟢", "🟢", "🟢", "🟢")}))
-    assert (problem.level, binds(problem)) == (Level.WARNING, True)
+    assert (problem.level, binds(problem)) == (ProblemLevel.WARNING, True)
 
 
 @pytest.mark.req("P8")
 def test_a_dependency_inside_a_wave_sends_no_plan_back() -> None:
     late = plan_problems(_plan(**{f"{PAYLOAD}.waves[0].tasks": ["task-01", "task-02", "task-03"]}))
-    late = tuple(each for each in late if each.level is Level.WARNING)
+    late = tuple(each for each in late if each.level is ProblemLevel.WARNING)
     assert late
     assert [binds(each) for each in late] == [False] * len(late)

@@ -28,7 +28,7 @@ from fairwitness.contracts.feature.facts import CallFacts, Step, TaskFacts
 from fairwitness.rules.feature_retry import (
     CLASS_OF,
     AfterFailure,
-    Loop,
+    BoundedLoop,
     after_failed_iteration,
     after_failed_verification,
     bounds,
@@ -79,7 +79,7 @@ def test_every_cause_has_its_class_and_its_budgets() -> None:
 @pytest.mark.req("P12")
 def test_every_loop_has_an_end() -> None:
     ends = bounds(POLICY)
-    assert set(ends) == set(Loop)
+    assert set(ends) == set(BoundedLoop)
     assert [
         f"{loop.value}: {bound.times} {bound.counted}, then {bound.then}" for loop, bound in ends.items()
     ] == snapshot(
@@ -95,7 +95,7 @@ def test_every_loop_has_an_end() -> None:
         ]
     )
     strict = bounds(Policy(review=ReviewPolicy(on_exhausted=OnExhausted.ERROR)))
-    assert strict[Loop.CODE_REVIEW].then == "the run ends in error"
+    assert strict[BoundedLoop.CODE_REVIEW].then == "the run ends in error"
 
 
 @pytest.mark.req("P12")

@@ -5,10 +5,10 @@ from itertools import product
 import pytest
 from inline_snapshot import snapshot
 
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.decisions import ErrorCause, HaltOutcome
 from fairwitness.contracts.feature.events import DispatchStatus
-from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
+from fairwitness.contracts.feature.facts import OPTIONS, GateChoice, HumanGate, Step
 from fairwitness.rules.feature_routes import (
     AGENT_OF,
     CALLS_OF,
@@ -17,8 +17,8 @@ from fairwitness.rules.feature_routes import (
     READINGS,
     ROUTES,
     Action,
-    Outcome,
     Reading,
+    RouteOutcome,
     after_plan,
     as_read,
     default_choice,
@@ -29,10 +29,10 @@ from rules.build import call
 
 @pytest.mark.req("P2", "P14")
 def test_every_step_with_every_outcome_has_a_route() -> None:
-    assert set(ROUTES) == set(product(Step, Outcome))
+    assert set(ROUTES) == set(product(Step, RouteOutcome))
     assert set(AGENT_OF) == set(CALLS_OF) == set(Step)
-    assert set(READINGS) == set(product(Agent, DispatchStatus))
-    assert set(OUTCOME_OF) == set(Choice)
+    assert set(READINGS) == set(product(FeatureAgent, DispatchStatus))
+    assert set(OUTCOME_OF) == set(GateChoice)
     assert set(OPTIONS) == set(HumanGate) == set(GATE_OF.values())
 
 
@@ -46,7 +46,7 @@ def test_a_route_says_where_to_or_how_it_ends_and_never_both() -> None:
 @pytest.mark.req("P7")
 def test_a_blocker_halts_at_every_step() -> None:
     for step in Step:
-        assert ROUTES[(step, Outcome.BLOCKER)].halt is HaltOutcome.HALTED
+        assert ROUTES[(step, RouteOutcome.BLOCKER)].halt is HaltOutcome.HALTED
 
 
 @pytest.mark.req("P12")
@@ -55,12 +55,12 @@ def test_done_leads_forward_and_only_a_revision_leads_back() -> None:
     for (step, outcome), route in ROUTES.items():
         if route.to is not None:
             ahead = order.index(route.to) > order.index(step)
-            assert ahead == (outcome is not Outcome.NEEDS_REVISION)
+            assert ahead == (outcome is not RouteOutcome.NEEDS_REVISION)
 
 
 @pytest.mark.req("P17")
 def test_knowledge_never_blocks() -> None:
-    for outcome in (Outcome.DONE, Outcome.ERROR):
+    for outcome in (RouteOutcome.DONE, RouteOutcome.ERROR):
         assert ROUTES[(Step.KNOWLEDGE, outcome)].to is Step.EVIDENCE
 
 
@@ -68,7 +68,7 @@ def test_knowledge_never_blocks() -> None:
 def test_the_whole_routing_table() -> None:
     table = []
     for step in Step:
-        for outcome in Outcome:
+        for outcome in RouteOutcome:
             route = ROUTES[(step, outcome)]
             end = route.to.value if route.to else (route.halt.value if route.halt else "the end")
             table.append(f"{step.value} {outcome.value}: {route.action.value} {end} ({route.because})")
@@ -166,7 +166,7 @@ def test_the_whole_routing_table() -> None:
 def test_who_may_return_what() -> None:
     table = [
         f"{agent.value}: {', '.join(f'{status.value} {READINGS[(agent, status)].value}' for status in DispatchStatus)}"
-        for agent in Agent
+        for agent in FeatureAgent
     ]
     assert table == snapshot(
         [
@@ -186,22 +186,22 @@ def test_who_may_return_what() -> None:
 @pytest.mark.req("P2")
 def test_a_planner_may_ask_for_revision_only_while_it_replans_and_then_it_is_done() -> None:
     revise = DispatchStatus.NEEDS_REVISION
-    assert reading_of(Agent.PLANNER, revise, replanning=True) is Reading.DONE
-    assert reading_of(Agent.PLANNER, revise, replanning=False) is Reading.VIOLATION
-    assert reading_of(Agent.DESIGNER, revise, replanning=True) is Reading.VIOLATION
-    assert reading_of(Agent.PLANNER, DispatchStatus.ERROR, replanning=True) is Reading.FAILED
-    assert reading_of(Agent.PLANNER, DispatchStatus.DONE, replanning=True) is Reading.DONE
+    assert reading_of(FeatureAgent.PLANNER, revise, replanning=True) is Reading.DONE
+    assert reading_of(FeatureAgent.PLANNER, revise, replanning=False) is Reading.VIOLATION
+    assert reading_of(FeatureAgent.DESIGNER, revise, replanning=True) is Reading.VIOLATION
+    assert reading_of(FeatureAgent.PLANNER, DispatchStatus.ERROR, replanning=True) is Reading.FAILED
+    assert reading_of(FeatureAgent.PLANNER, DispatchStatus.DONE, replanning=True) is Reading.DONE
 
 
 @pytest.mark.req("P2")
 def test_a_status_its_agent_may_not_return_is_a_broken_contract() -> None:
     asked = call("security-sentinel", "NEEDS_REVISION")
-    broken = as_read(Agent.REVIEWER, asked, replanning=False)
+    broken = as_read(FeatureAgent.REVIEWER, asked, replanning=False)
     assert (broken.status, broken.cause) == (DispatchStatus.ERROR, ErrorCause.SCHEMA_VIOLATION)
-    assert as_read(Agent.VERIFIER, asked, replanning=False) == asked
+    assert as_read(FeatureAgent.VERIFIER, asked, replanning=False) == asked
     running = call("planner", None)
-    assert as_read(Agent.PLANNER, running, replanning=False) == running
-    assert as_read(Agent.PLANNER, call("planner", "NEEDS_REVISION"), replanning=True).cause is None
+    assert as_read(FeatureAgent.PLANNER, running, replanning=False) == running
+    assert as_read(FeatureAgent.PLANNER, call("planner", "NEEDS_REVISION"), replanning=True).cause is None
 
 
 @pytest.mark.req("P5")

@@ -10,7 +10,7 @@ from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.events import AUTOPILOT_EVENT_TYPES, AutopilotEvent
 from fairwitness.contracts.autopilot.facts import AutopilotState, RunSetup
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseStatus, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, FailureCategory, PhaseStatus, StepName
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.common.vocabulary import Workflow
@@ -307,8 +307,8 @@ HALTS: list[dict[str, Any]] = [{}, {"status": "paused"}, {"status": "failed"}]
 @pytest.mark.req("A1")
 def test_a_halt_without_a_word_is_a_failure() -> None:
     halted = [_pilot_state([*PILOT[:1], ("run_halted", data)]).state.meta.status for data in HALTS]
-    assert halted == [RunStatus.FAILED, RunStatus.PAUSED, RunStatus.FAILED]
-    assert _pilot_state(_before("run_resumed")).state.meta.status is RunStatus.RUNNING
+    assert halted == [AutopilotRunStatus.FAILED, AutopilotRunStatus.PAUSED, AutopilotRunStatus.FAILED]
+    assert _pilot_state(_before("run_resumed")).state.meta.status is AutopilotRunStatus.RUNNING
 
 
 @pytest.mark.req("A1")

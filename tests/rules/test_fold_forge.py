@@ -13,8 +13,8 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag, NodeState
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.contracts.forge.status import DagStatus, RunPhase, RunState
-from fairwitness.contracts.forge.status import RunStatus as ForgeStatus
-from fairwitness.rules.dag import MOVES, Move, run_count_problems
+from fairwitness.contracts.forge.status import ForgeRunStatus as ForgeStatus
+from fairwitness.rules.dag import TRANSITIONS, TransitionKind, run_count_problems
 from fairwitness.rules.fold_forge import RUN_MOVES, UNSTARTED, ForgeState, fold_forge
 from rules.fold_streams import DAG, EXHAUSTED, FORGE, FORGE_RUN, REOPENED, Said, node_moved, stream, time_of
 
@@ -343,7 +343,7 @@ def _history(chance: Random) -> list[Said]:
         name = chance.choice(list(nodes))
         state, attempt = nodes[name]
         is_out = state in (NodeState.FAILED, NodeState.STALE) and attempt == most[name]
-        ways = [after for after in NodeState if MOVES[state, after] is Move.LEGAL]
+        ways = [after for after in NodeState if TRANSITIONS[state, after] is TransitionKind.LEGAL]
         if chance.random() < 0.1:
             added = [f"task-1{number:02}", f"task-2{number:02}"][: chance.randint(0, 2)]
             said.append(("overlay.applied", {"crId": "cr-001", "addedNodes": added, "addedEdges": 0}))

@@ -12,10 +12,10 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
 from fairwitness.contracts.common.gates import Blocked, Gate, GateAnswer, Open
 from fairwitness.contracts.common.policy import Policy, ReviewPolicy, VerificationPolicy
-from fairwitness.contracts.common.vocabulary import Assessment, Risk, Size, Verdict
-from fairwitness.contracts.feature.facts import Change, ChangedFile
+from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Risk, Size
+from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
-from fairwitness.rules.evidence_worth import CHECKS, HEARD, Standing, Voice, kind_of, latest, standing
+from fairwitness.rules.evidence_worth import ACCEPTED_SOURCES, CHECKS, RowWorth, Voice, kind_of, latest, row_worth
 from fairwitness.rules.gates import (
     baseline_exists,
     categories_covered,
@@ -356,7 +356,7 @@ def test_no_baseline_at_all_is_blocked() -> None:
 @pytest.mark.req("P8", "P9")
 def test_a_task_is_judged_at_the_size_its_changed_files_make_it() -> None:
     plain = task()
-    touched = task(files=(ChangedFile(path="src/auth.py", change=Change.MODIFIED),))
+    touched = task(files=(ChangedFile(path="src/auth.py", change=ChangeKind.MODIFIED),))
     assert is_verified(plain, Policy())
     assert not is_verified(touched, Policy())
     assert [answer.threshold for answer in task_gates(touched, Policy())] == [1, 3]
@@ -380,7 +380,7 @@ SAID_BY = {Provenance.EXECUTED: _executed, Provenance.OBSERVED: observed, Proven
 
 
 def _table_row(provenance: Provenance, name: str, holds: bool) -> str:
-    return standing(SAID_BY[provenance](name, holds), tree=None, before={}).value
+    return row_worth(SAID_BY[provenance](name, holds), tree=None, before={}).value
 
 
 @pytest.mark.req("P9")
@@ -443,7 +443,7 @@ def test_the_registry_knows_its_names_and_only_in_their_phase() -> None:
     assert kind_of("baseline-tests", Phase.BASELINE) is not None
     assert kind_of("review-code-security", Phase.REVIEW) is not None
     assert kind_of("review-code-style", Phase.REVIEW) is None
-    assert set(HEARD) == set(Voice)
+    assert set(ACCEPTED_SOURCES) == set(Voice)
 
 
 CHECK_NAMES = st.sampled_from(
@@ -626,7 +626,7 @@ VERDICTS_OF_ONE = st.tuples(*[st.sampled_from([A, R, B]) for _ in Category])
 @QUICK
 @given(st.tuples(*[st.none() | VERDICTS_OF_ONE for _ in Perspective]), st.integers(0, 2))
 def test_one_more_approval_never_shuts_a_review_gate(
-    said: tuple[tuple[Verdict, Verdict, Verdict] | None, ...], which: int
+    said: tuple[tuple[CategoryVerdict, CategoryVerdict, CategoryVerdict] | None, ...], which: int
 ) -> None:
     kinder = [ALL if index == which else triple for index, triple in enumerate(said)]
     before, after = _review_gates(tally(*votes(*said))), _review_gates(tally(*votes(*kinder)))
@@ -636,4 +636,4 @@ def test_one_more_approval_never_shuts_a_review_gate(
 
 @pytest.mark.req("P9")
 def test_the_sentences_a_row_is_told_in_are_all_different() -> None:
-    assert len({word.value for word in Standing}) == len(Standing)
+    assert len({word.value for word in RowWorth}) == len(RowWorth)

@@ -8,14 +8,14 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag, NodeState, NodeType
-from fairwitness.contracts.forge.events import RunStarted
+from fairwitness.contracts.forge.events import ForgeRunStarted
 from fairwitness.contracts.forge.status import NodeStatus
 from fairwitness.contracts.graph.orders import (
     AttemptOrder,
     AttemptResult,
     Clash,
     Culprit,
-    Landed,
+    LandedMember,
     MergeResult,
     TargetMove,
 )
@@ -29,7 +29,7 @@ from fairwitness.rules.graph_events import (
     reopened,
     started,
 )
-from fairwitness.rules.graph_run import GraphRun, Stage
+from fairwitness.rules.graph_run import AttemptStage, GraphRun
 
 RUN = "run-7f2"
 NOW = "2026-02-26T14:30:00.000000Z"
@@ -64,7 +64,7 @@ class Running:
         self.dag = _dag(**dependencies)
         self.run = GraphRun(RUN, self.dag, max_attempts=most)
         self.dependencies: Mapping[str, tuple[str, ...]] = {node.id: node.dependencies for node in self.dag.nodes}
-        self.take([RunStarted()])
+        self.take([ForgeRunStarted()])
 
     def take(self, events: Iterable[EventData]) -> list[str]:
         """Lets events happen, and tells them in short."""
@@ -122,8 +122,8 @@ def _verified(name: str) -> AttemptResult:
     return AttemptResult(verified=True, commit=_commit(name), tree=TREE)
 
 
-def _landed(*names: str) -> tuple[Landed, ...]:
-    return tuple(Landed(node=name, commit="cafe") for name in names)
+def _landed(*names: str) -> tuple[LandedMember, ...]:
+    return tuple(LandedMember(node=name, commit="cafe") for name in names)
 
 
 def _status(attempt: int = 1, most: int = 3) -> NodeStatus:
@@ -278,7 +278,7 @@ def test_a_first_conflict_goes_to_a_helper_and_a_second_one_is_a_failure() -> No
             "merge.finished batch=1 tip=cafe landed=[] conflicting=['t1'] left=[] checks=0",
         ]
     )
-    assert graph.run.work["t1"].stage is Stage.HELPING
+    assert graph.run.work["t1"].stage is AttemptStage.HELPING
     graph.verify("t1")
     graph.batch("t1")
     again = graph.merged(result)

@@ -14,20 +14,20 @@ from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import Dag, NodeState
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.contracts.graph.orders import Collision, MergeMember
-from fairwitness.rules.dag import MOVES, Move, is_exhausted
+from fairwitness.rules.dag import TRANSITIONS, TransitionKind, is_exhausted
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
 from fairwitness.rules.graph_run import (
     CHILDREN,
     MOVING,
     RUNNING,
+    AttemptStage,
     Batch,
     GraphRun,
     Moving,
-    Stage,
     taken_in,
     verified_before,
 )
-from fairwitness.rules.next_forge_move import course_of
+from fairwitness.rules.next_forge_move import forge_progress
 
 RUN = "run-7f2"
 NOW = "2026-02-26T14:30:00Z"
@@ -136,7 +136,7 @@ def _looks(run: GraphRun) -> tuple[Any, ...]:
         list(run.requests),
         run.is_paused,
         run.is_over,
-        {stage: run.in_stage((stage,)) for stage in Stage},
+        {stage: run.in_stage((stage,)) for stage in AttemptStage},
     )
 
 
@@ -153,7 +153,7 @@ def test_a_graph_begins_with_every_node_pending() -> None:
 
 @pytest.mark.req("F3")
 def test_an_attempt_goes_through_its_stages() -> None:
-    run = _run(happened.RunStarted())
+    run = _run(happened.ForgeRunStarted())
     stages = []
     for event in (
         *_queued("t1"),
@@ -167,17 +167,17 @@ def test_an_attempt_goes_through_its_stages() -> None:
         assert _tell(run, event) is None
         stages.append(run.work["t1"].stage)
     assert stages == [
-        Stage.WORKING,
-        Stage.QUEUED,
-        Stage.MERGING,
-        Stage.HELPING,
-        Stage.HELPING,
-        Stage.QUEUED,
-        Stage.MERGING,
-        Stage.WAITING,
-        Stage.WAITING,
+        AttemptStage.WORKING,
+        AttemptStage.QUEUED,
+        AttemptStage.MERGING,
+        AttemptStage.HELPING,
+        AttemptStage.HELPING,
+        AttemptStage.QUEUED,
+        AttemptStage.MERGING,
+        AttemptStage.WAITING,
+        AttemptStage.WAITING,
     ]
-    assert set(stages) == set(Stage)
+    assert set(stages) == set(AttemptStage)
     assert run.work["t1"].commit == "beef"
     assert run.work["t1"].collision == Collision(commit="abcd", onto="cafe", paths=("src/a.py",))
     assert _tell(run, *_change("t1", S.MERGE_READY, S.MERGED), _finished(2, tip="beef")) is None
@@ -208,20 +208,20 @@ def test_what_is_left_of_a_batch_stands_at_the_head_of_the_queue_again() -> None
     assert list(run.queue) == ["t2"]
     assert _tell(run, *_change("t3", S.RUNNING, S.FAILED), _finished(1, left=["t1"])) is None
     assert list(run.queue) == ["t1", "t2"]
-    assert run.work["t1"].stage is Stage.QUEUED
+    assert run.work["t1"].stage is AttemptStage.QUEUED
     assert run.tip == "cafe"
 
 
 def test_nodes_are_told_by_their_stage_and_who_came_first_stands_first() -> None:
     run = _run(*_queued("t3"), *_queued("t1"), _merging(1, "t3", "t1"), *_change("t2", S.PENDING, S.RUNNING))
     assert _tell(run, _conflict("t1"), _conflict("t3")) is None
-    assert run.in_stage((Stage.HELPING,)) == ("t1", "t3")
+    assert run.in_stage((AttemptStage.HELPING,)) == ("t1", "t3")
     assert run.in_stage(CHILDREN) == ("t2", "t1", "t3")
     assert run.running() == ("t2", "t1", "t3")
 
 
 def test_every_stage_but_waiting_is_running() -> None:
-    assert {*RUNNING, Stage.WAITING} == set(Stage)
+    assert {*RUNNING, AttemptStage.WAITING} == set(AttemptStage)
     run = _run(*_queued("t1"), *_change("t1", S.RUNNING, S.DONE), *_queued("t3"))
     assert run.running() == ("t3",)
 
@@ -231,12 +231,12 @@ def test_a_run_pauses_resumes_and_ends() -> None:
     run = _run()
     seen = []
     for event in (
-        happened.RunStarted(),
+        happened.ForgeRunStarted(),
         happened.RunPaused(reason="a look"),
-        happened.RunResumed(),
+        happened.ForgeRunResumed(),
         happened.RunFailed(reason="no money"),
-        happened.RunResumed(),
-        happened.RunCompleted(),
+        happened.ForgeRunResumed(),
+        happened.ForgeRunCompleted(),
     ):
         assert _tell(run, event) is None
         seen.append((run.is_paused, run.is_over))
@@ -352,13 +352,13 @@ def test_what_cannot_have_happened_is_refused_and_changes_nothing(
 
 
 @pytest.mark.req("F6")
-@pytest.mark.parametrize("event", [happened.RunStarted(), happened.LowConfidence(nodeId="t1", confidence=0.5)])
+@pytest.mark.parametrize("event", [happened.ForgeRunStarted(), happened.LowConfidence(nodeId="t1", confidence=0.5)])
 @pytest.mark.parametrize(
     ("differs", "where"),
     [({"seq": 7}, "seq"), ({"run_id": "run-other"}, "run_id"), ({"workflow": Workflow.FEATURE}, "workflow")],
 )
 def test_an_event_of_another_place_is_refused(event: EventData, differs: dict[str, Any], where: str) -> None:
-    run = _run(happened.RunStarted())
+    run = _run(happened.ForgeRunStarted())
     problem = run.apply(_envelope(2, event, **differs))
     assert problem is not None
     assert problem.where[-1] == where
@@ -376,7 +376,7 @@ def test_events_that_an_executor_does_not_go_by_are_only_counted() -> None:
     run = _run()
     seen = _looks(run)[1:]
     for number, kind in enumerate(sorted(set(FORGE_EVENT_TYPES) - MOVING), 1):
-        envelope = _envelope(number, happened.RunStarted(), type=kind, data={"whatever": "it says"})
+        envelope = _envelope(number, happened.ForgeRunStarted(), type=kind, data={"whatever": "it says"})
         assert run.apply(envelope) is None
     assert run.seq == len(FORGE_EVENT_TYPES) - len(MOVING)
     assert _looks(run)[1:] == seen
@@ -396,10 +396,10 @@ ODD: tuple[EventData, ...] = (
     *(_overlay(*names) for names in ((), ("n1",), ("n2",), ("n1", "n2"), ("t1",))),
     *(make(request) for make in (_asked, _rejected) for request in ("cr-001", "cr-002")),
     *(_reopened(name, most) for name in NAMES for most in (1, 4)),
-    happened.RunStarted(),
+    happened.ForgeRunStarted(),
     happened.RunPaused(reason="a look"),
-    happened.RunResumed(),
-    happened.RunCompleted(),
+    happened.ForgeRunResumed(),
+    happened.ForgeRunCompleted(),
     happened.RunFailed(reason="no money"),
     happened.PlanApproved(actor="ada"),
 )
@@ -413,7 +413,7 @@ def _likely(run: GraphRun) -> list[EventData]:
         attempt, state = node.currentAttempt, node.status
         work = run.work.get(name)
         for after in S:
-            if MOVES[state, after] is Move.LEGAL:
+            if TRANSITIONS[state, after] is TransitionKind.LEGAL:
                 found += _change(name, state, after, attempt=attempt)
         if work is not None:
             found += [_verified(name, attempt), _conflict(name, attempt)]
@@ -422,7 +422,7 @@ def _likely(run: GraphRun) -> list[EventData]:
     if run.queue:
         found.append(_merging(run.batches + 1, *run.queue))
     if run.batch is not None:
-        left = [name for name in run.batch.nodes if name in run.work and run.work[name].stage is Stage.MERGING]
+        left = [name for name in run.batch.nodes if name in run.work and run.work[name].stage is AttemptStage.MERGING]
         found.append(_finished(run.batch.number, left))
     return found
 
@@ -457,7 +457,7 @@ def test_whatever_a_run_takes_in_the_status_files_and_the_course_tell_the_same()
         began: tuple[EventData, ...] = (
             happened.RunCreated(repoUrl="file:///x", model="m", request="r"),
             happened.PlanProposed(tasks=3, refineries=0),
-            happened.RunStarted(),
+            happened.ForgeRunStarted(),
         )
         for event in began:
             told.append(_envelope(run.seq + 1, event))
@@ -475,7 +475,7 @@ def test_whatever_a_run_takes_in_the_status_files_and_the_course_tell_the_same()
             for nodes in (run.nodes, state.dag.nodes)
         ]
         assert stands[0] == stands[1]
-        assert set(run.requests) == set(state.run.activeCRs) == set(course_of(told).active())
+        assert set(run.requests) == set(state.run.activeCRs) == set(forge_progress(told).active())
     assert taken >= {"task.reopened", "overlay.applied", "cr.emitted", "cr.rejected", "node.changed"}
 
 
@@ -489,17 +489,17 @@ _BY_ANYBODY: tuple[EventData, ...] = (
 
 def _is_whole(run: GraphRun) -> None:
     """What is known in several ways is the same in all of them."""
-    staged = {name: stage for stage in Stage for name in run.in_stage((stage,))}
+    staged = {name: stage for stage in AttemptStage for name in run.in_stage((stage,))}
     assert staged == {name: work.stage for name, work in run.work.items()}
-    assert set(run.queue) == set(run.in_stage((Stage.QUEUED,)))
+    assert set(run.queue) == set(run.in_stage((AttemptStage.QUEUED,)))
     running = {name for name, node in run.nodes.items() if node.status is S.RUNNING}
     assert set(run.running()) == running
     waiting = {name for name, node in run.nodes.items() if node.status in (S.DONE, S.MERGE_READY)}
-    assert set(run.in_stage((Stage.WAITING,))) == waiting
-    assert set(run.in_stage((Stage.MERGING,))) <= set(run.batch.nodes if run.batch is not None else ())
+    assert set(run.in_stage((AttemptStage.WAITING,))) == waiting
+    assert set(run.in_stage((AttemptStage.MERGING,))) <= set(run.batch.nodes if run.batch is not None else ())
     for name, work in run.work.items():
         assert work.attempt == run.nodes[name].currentAttempt
-        assert (work.commit is not None) == (work.stage is not Stage.WORKING)
+        assert (work.commit is not None) == (work.stage is not AttemptStage.WORKING)
         if work.commit is not None:
             assert run.member(name).commit == work.commit
 

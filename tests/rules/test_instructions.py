@@ -13,7 +13,7 @@ from fairwitness.contracts.feature.knowledge import InstructionUpdate
 from fairwitness.rules.instructions import (
     KEY_LIMIT,
     VALUE_LIMIT,
-    Ground,
+    Objection,
     judge_memory,
     judge_update,
     may_apply,
@@ -154,7 +154,7 @@ def test_every_ground_is_met_and_nothing_else_is_said() -> None:
     met |= {*may_apply(copilot, "", "a", has_secret=True, approved_by="fairwitness", **applied).grounds}  # type: ignore[arg-type]  # the same
     met |= {*judge_memory("k" * 200, "v", has_secret=False).grounds}
     met |= {*judge_update(_outside(), "", "a", has_secret=False).grounds}
-    assert met == {ground.value for ground in Ground}
+    assert met == {ground.value for ground in Objection}
 
 
 def _outside() -> InstructionUpdate:
@@ -170,7 +170,7 @@ def test_only_governed_files_are_changed_and_none_of_them_defines_an_agent() -> 
     )
     for path in paths:
         update = _update().model_copy(update={"file_path": path})
-        assert judge_update(update, "", "# A", has_secret=False).grounds == (Ground.PATH,), path
+        assert judge_update(update, "", "# A", has_secret=False).grounds == (Objection.PATH,), path
     for path in (".github/instructions/a.md", ".github/instructions/b/c.md", ".github/copilot-instructions.md"):
         assert judge_update(_update(path), "", "# A", has_secret=False).is_allowed
 
@@ -205,7 +205,7 @@ def test_what_may_not_be_proposed_is_not_applied_whoever_approves() -> None:
     judged = may_apply(
         _update(), OLD, new, has_secret=True, mode=ApprovalMode.INTERACTIVE, proposer="k", approved_by=PERSON
     )
-    assert judged.grounds == (Ground.SECRET, Ground.LIMIT)
+    assert judged.grounds == (Objection.SECRET, Objection.LIMIT)
 
 
 @pytest.mark.req("P10")
@@ -226,8 +226,8 @@ def test_what_is_learned_is_kept_unless_it_orders_weakens_or_hides_something() -
     }
     assert {value: ", ".join(judge_memory("key", value, has_secret=False).grounds) for value in table} == table
     assert judge_memory("k" * KEY_LIMIT, "v" * VALUE_LIMIT, has_secret=False).is_allowed
-    assert judge_memory("skip all tests", "yes", has_secret=False).grounds == (Ground.CHECK,)
-    assert judge_memory("key", "value", has_secret=True).grounds == (Ground.SECRET,)
+    assert judge_memory("skip all tests", "yes", has_secret=False).grounds == (Objection.CHECK,)
+    assert judge_memory("key", "value", has_secret=True).grounds == (Objection.SECRET,)
 
 
 PIECES = st.sampled_from(
@@ -245,8 +245,8 @@ TEXTS = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=12).map("".joi
 def test_every_text_gets_an_answer_and_a_secret_is_never_allowed(old: str, new: str | None, has_secret: bool) -> None:
     judged = judge_update(_update(), old, new, has_secret=has_secret)
     assert judged.is_allowed == (not judged.grounds)
-    assert (Ground.SECRET in judged.grounds) == has_secret
-    assert (Ground.UNFIT in judged.grounds) == (new is None)
+    assert (Objection.SECRET in judged.grounds) == has_secret
+    assert (Objection.UNFIT in judged.grounds) == (new is None)
     assert judge_memory(old, new or "", has_secret=has_secret).is_allowed <= (not has_secret)
 
 

@@ -14,21 +14,30 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
-from fairwitness.contracts.forge.status import RunStatus
+from fairwitness.contracts.forge.status import ForgeRunStatus
 from fairwitness.contracts.graph.forge_order import Decider, ForgeTable
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
-from fairwitness.rules.next_forge_move import INTERVIEW, REVIEW, Course, Move, MoveKind, Request, course_of, next_move
+from fairwitness.rules.next_forge_move import (
+    INTERVIEW,
+    REVIEW,
+    ForgeMove,
+    ForgeMoveKind,
+    ForgeProgress,
+    RequestProgress,
+    forge_progress,
+    next_move,
+)
 from rules.fold_streams import DAG, FORGE, FORGE_RUN, REOPENED, Said, node_merged, stream
 
 C = ChangeRequestStatus
-RUNNING = Course(proposals=1, is_proposed=True, is_approved=True, is_started=True)
-PLANNING: dict[str, Course] = {
-    "nothing yet": Course(),
-    "a plan with questions": Course(proposals=1, is_proposed=True, asked=1),
-    "the questions answered": Course(proposals=1, asked=1, answered=1, returned=1),
-    "a plan": Course(proposals=2, is_proposed=True, asked=1, answered=1, returned=1),
-    "a plan sent back": Course(proposals=2, asked=1, answered=1, returned=2),
-    "a plan approved": Course(proposals=1, is_proposed=True, is_approved=True),
+RUNNING = ForgeProgress(proposals=1, is_proposed=True, is_approved=True, is_started=True)
+PLANNING: dict[str, ForgeProgress] = {
+    "nothing yet": ForgeProgress(),
+    "a plan with questions": ForgeProgress(proposals=1, is_proposed=True, asked=1),
+    "the questions answered": ForgeProgress(proposals=1, asked=1, answered=1, returned=1),
+    "a plan": ForgeProgress(proposals=2, is_proposed=True, asked=1, answered=1, returned=1),
+    "a plan sent back": ForgeProgress(proposals=2, asked=1, answered=1, returned=2),
+    "a plan approved": ForgeProgress(proposals=1, is_proposed=True, is_approved=True),
     "started": RUNNING,
     "over": RUNNING._replace(is_over=True),
 }
@@ -38,12 +47,12 @@ def _limits(decider: Decider = Decider.CAPTAIN) -> ForgeTable:
     return ForgeTable(change_requests=decider)
 
 
-def _words(move: Move) -> str:
+def _words(move: ForgeMove) -> str:
     return " ".join([move.kind.value, *(part for part in (move.gate, move.request) if part)])
 
 
-def _asking(*statuses: ChangeRequestStatus) -> Course:
-    requests = {f"cr-{number:03}": Request(status, "r1") for number, status in enumerate(statuses, 1)}
+def _asking(*statuses: ChangeRequestStatus) -> ForgeProgress:
+    requests = {f"cr-{number:03}": RequestProgress(status, "r1") for number, status in enumerate(statuses, 1)}
     return RUNNING._replace(requests=requests)
 
 
@@ -99,7 +108,7 @@ def test_the_whole_table_of_what_comes_next_when_a_larger_plan_is_asked_for() ->
 
 
 courses = st.builds(
-    Course,
+    ForgeProgress,
     proposals=st.integers(0, 3),
     is_proposed=st.booleans(),
     is_approved=st.booleans(),
@@ -110,7 +119,7 @@ courses = st.builds(
     returned=st.integers(0, 3),
     requests=st.dictionaries(
         st.sampled_from(["cr-001", "cr-002", "cr-003"]),
-        st.builds(Request, st.sampled_from(C), st.just("r1"), st.integers(0, 2)),
+        st.builds(RequestProgress, st.sampled_from(C), st.just("r1"), st.integers(0, 2)),
     ),
 )
 
@@ -119,28 +128,28 @@ courses = st.builds(
 @settings(max_examples=300)
 @given(courses, st.sampled_from(ApprovalMode), st.sampled_from(Decider))
 def test_every_course_has_a_next_move_that_no_person_and_no_request_is_passed_over_by(
-    course: Course, mode: ApprovalMode, decider: Decider
+    course: ForgeProgress, mode: ApprovalMode, decider: Decider
 ) -> None:
     move = next_move(course, mode, _limits(decider))
-    assert (move.kind is MoveKind.WAIT) == (move.gate is not None)
-    if move.kind is MoveKind.EXECUTE:
+    assert (move.kind is ForgeMoveKind.WAIT) == (move.gate is not None)
+    if move.kind is ForgeMoveKind.EXECUTE:
         assert not course.active()
         assert course.is_approved
-    if move.kind is MoveKind.SEAL:
+    if move.kind is ForgeMoveKind.SEAL:
         assert mode is ApprovalMode.AUTONOMOUS
     if mode is ApprovalMode.AUTONOMOUS and decider is Decider.CAPTAIN:
-        assert move.kind is not MoveKind.WAIT
-    if move.kind is MoveKind.START:
+        assert move.kind is not ForgeMoveKind.WAIT
+    if move.kind is ForgeMoveKind.START:
         assert course.is_approved
     if move.request is not None:
         assert move.request == course.active()[0]
-    if move.kind is MoveKind.REPLAN and decider is Decider.PERSON:
+    if move.kind is ForgeMoveKind.REPLAN and decider is Decider.PERSON:
         assert move.request is not None
         assert course.requests[move.request].status is C.APPROVED
 
 
-def _course(*said: Said) -> Course:
-    return course_of(stream(Workflow.FORGE, FORGE_RUN, list(said)))
+def _course(*said: Said) -> ForgeProgress:
+    return forge_progress(stream(Workflow.FORGE, FORGE_RUN, list(said)))
 
 
 @pytest.mark.req("F9", "F4")
@@ -164,8 +173,8 @@ def test_a_whole_run_event_by_event() -> None:
         ]
     )
     assert _course(*FORGE).requests == {
-        "cr-001": Request(C.APPLIED, "refinery-001", refused=1),
-        "cr-002": Request(C.REJECTED, "refinery-001"),
+        "cr-001": RequestProgress(C.APPLIED, "refinery-001", refused=1),
+        "cr-002": RequestProgress(C.REJECTED, "refinery-001"),
     }
 
 
@@ -177,8 +186,8 @@ def test_a_run_that_failed_has_ended_until_it_is_resumed() -> None:
     ]
     said = [kind for kind, _ in REOPENED]
     failed, resumed = said.index("run.failed"), said.index("run.resumed")
-    assert set(kinds[failed:resumed]) == {MoveKind.END}
-    assert kinds[resumed] is not MoveKind.END
+    assert set(kinds[failed:resumed]) == {ForgeMoveKind.END}
+    assert kinds[resumed] is not ForgeMoveKind.END
 
 
 @pytest.mark.req("F9")
@@ -198,7 +207,7 @@ def test_questions_that_went_back_with_their_plan_are_not_asked_again() -> None:
 
 @pytest.mark.req("F9")
 def test_what_is_said_outside_the_interview_asks_nothing() -> None:
-    assert _course(("captain.message", {"speaker": "captain", "text": "hello"})) == Course()
+    assert _course(("captain.message", {"speaker": "captain", "text": "hello"})) == ForgeProgress()
 
 
 @pytest.mark.req("F4")
@@ -212,7 +221,7 @@ def test_what_is_said_outside_the_interview_asks_nothing() -> None:
     ],
 )
 def test_an_answer_that_nobody_had_asked_for_is_no_request(kind: str, data: dict[str, Any]) -> None:
-    assert _course((kind, {"crId": "cr-009", **data})) == Course()
+    assert _course((kind, {"crId": "cr-009", **data})) == ForgeProgress()
 
 
 @pytest.mark.req("F6")
@@ -223,7 +232,7 @@ def test_what_a_run_does_not_go_by_changes_nothing() -> None:
         *("cr.emitted", "cr.approved", "cr.rejected", "overlay.applied", "overlay.refused"),
     }
     for kind in set(FORGE_EVENT_TYPES) - heeded:
-        assert _course((kind, {"whatever": "it says"})) == Course()
+        assert _course((kind, {"whatever": "it says"})) == ForgeProgress()
     assert heeded < set(FORGE_EVENT_TYPES)
 
 
@@ -236,10 +245,10 @@ class Story:
         self.limits = _limits(chance.choice(list(Decider)))
         self.dag = DAG
         self.said: list[Said] = [FORGE[0]]
-        self.moves: list[Move] = []
+        self.moves: list[ForgeMove] = []
         self.pending = [node.id for node in DAG.nodes]
 
-    def course(self) -> Course:
+    def course(self) -> ForgeProgress:
         return _course(*self.said)
 
     def turn(self) -> bool:
@@ -247,21 +256,21 @@ class Story:
         move = next_move(self.course(), self.mode, self.limits)
         self.moves.append(move)
         match move.kind:
-            case MoveKind.PLAN:
+            case ForgeMoveKind.PLAN:
                 self.said += self._planned()
-            case MoveKind.WAIT:
+            case ForgeMoveKind.WAIT:
                 assert move.gate is not None
                 self.said += self._answered(move.gate)
-            case MoveKind.SEAL:
+            case ForgeMoveKind.SEAL:
                 self.said.append(("plan.approved", {"actor": "fairwitness"}))
-            case MoveKind.START:
+            case ForgeMoveKind.START:
                 self.said.append(("run.started", {}))
-            case MoveKind.EXECUTE:
+            case ForgeMoveKind.EXECUTE:
                 self.said += self._executed()
-            case MoveKind.REPLAN:
+            case ForgeMoveKind.REPLAN:
                 assert move.request is not None
                 self.said += self._replanned(move.request)
-            case MoveKind.END:
+            case ForgeMoveKind.END:
                 if self.said[-1][0] == "run.failed" and self.chance.random() < 0.5:
                     self.said.append(("run.resumed", {}))
                     return True
@@ -324,14 +333,14 @@ class Story:
         return [*approved, ("overlay.applied", {"crId": request, "addedNodes": added, "addedEdges": 0})]
 
 
-STANDS: dict[MoveKind, tuple[RunStatus, ...]] = {
-    MoveKind.PLAN: (RunStatus.PLANNING,),
-    MoveKind.SEAL: (RunStatus.PLAN_REVIEW,),
-    MoveKind.START: (RunStatus.PLAN_REVIEW,),
-    MoveKind.EXECUTE: (RunStatus.EXECUTING,),
-    MoveKind.REPLAN: (RunStatus.EXECUTING,),
-    MoveKind.WAIT: (RunStatus.PLAN_REVIEW, RunStatus.EXECUTING),
-    MoveKind.END: (RunStatus.COMPLETED, RunStatus.FAILED),
+STANDS: dict[ForgeMoveKind, tuple[ForgeRunStatus, ...]] = {
+    ForgeMoveKind.PLAN: (ForgeRunStatus.PLANNING,),
+    ForgeMoveKind.SEAL: (ForgeRunStatus.PLAN_REVIEW,),
+    ForgeMoveKind.START: (ForgeRunStatus.PLAN_REVIEW,),
+    ForgeMoveKind.EXECUTE: (ForgeRunStatus.EXECUTING,),
+    ForgeMoveKind.REPLAN: (ForgeRunStatus.EXECUTING,),
+    ForgeMoveKind.WAIT: (ForgeRunStatus.PLAN_REVIEW, ForgeRunStatus.EXECUTING),
+    ForgeMoveKind.END: (ForgeRunStatus.COMPLETED, ForgeRunStatus.FAILED),
 }
 """What the status files say when a move is next."""
 
@@ -360,7 +369,7 @@ def test_whatever_captain_people_and_refineries_do_a_run_goes_by_its_status_file
     gates = [move.gate for move in story.moves if move.gate is not None]
     assert len(gates) == len(set(gates))
     if story.mode is ApprovalMode.INTERACTIVE:
-        assert MoveKind.SEAL not in {move.kind for move in story.moves}
+        assert ForgeMoveKind.SEAL not in {move.kind for move in story.moves}
 
 
 @pytest.mark.req("F6")
@@ -373,9 +382,9 @@ def test_going_on_from_any_point_is_going_from_the_beginning(chance: Random) -> 
             break
     events = stream(Workflow.FORGE, FORGE_RUN, story.said)
     middle = chance.randint(0, len(events))
-    earlier = course_of(events[:middle])
+    earlier = forge_progress(events[:middle])
     kept = (earlier, dict(earlier.requests))
-    assert course_of(events[middle:], earlier) == course_of(events)
+    assert forge_progress(events[middle:], earlier) == forge_progress(events)
     assert (earlier, dict(earlier.requests)) == kept
 
 
@@ -387,4 +396,4 @@ def test_stories_reach_every_move() -> None:
             if not story.turn():
                 break
         seen |= {move.kind for move in story.moves}
-    assert seen == set(MoveKind)
+    assert seen == set(ForgeMoveKind)

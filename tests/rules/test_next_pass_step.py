@@ -12,7 +12,7 @@ from fairwitness.contracts.autopilot.breaker import BreakerSettings
 from fairwitness.contracts.autopilot.facts import PathItem, Retries
 from fairwitness.contracts.autopilot.passes import PassKind, PassMove, PassMoveKind, PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
-from fairwitness.contracts.autopilot.vocabulary import Loop, Recommendation, Route, StepName
+from fairwitness.contracts.autopilot.vocabulary import ImprovementLoop, Recommendation, StepName, TriageRoute
 from fairwitness.rules.next_pass_step import PLAN_ROUNDS, next_step
 
 UNUSED = Retries(debug_in_phase=0, replan_in_phase=0, total=0)
@@ -27,7 +27,7 @@ def _asked(kind: PassKind = PassKind.WHOLE, *again: StepName) -> PhasePass:
         kind=kind,
         start=COMMIT,
         checkpoint=COMMIT,
-        loop=Loop.REMEDIATION if kind is PassKind.CYCLE else None,
+        loop=ImprovementLoop.REMEDIATION if kind is PassKind.CYCLE else None,
         before_tenths=80 if kind is PassKind.CYCLE else None,
         items=(item,) if kind is PassKind.CYCLE else (),
         tasks=("a",) if kind is PassKind.PART else (),
@@ -70,7 +70,7 @@ def _results(
         step=step,
         number=st.just(number),
         good=mostly,
-        route=st.sampled_from([None, *Route]),
+        route=st.sampled_from([None, *TriageRoute]),
         recommendation=st.sampled_from([*Recommendation, None, *[Recommendation.PROCEED, Recommendation.DEBUG] * 3]),
         score_tenths=st.one_of(st.none(), st.integers(0, 100)),
         defers=st.sampled_from([False, False, True]),
@@ -345,8 +345,8 @@ def test_the_whole_table_of_beginnings() -> None:
         for result in (
             None,
             _result(P),
-            *(_result(T, route=route) for route in (None, *Route)),
-            _result(T, good=False, route=Route.VERIFY_ONLY),
+            *(_result(T, route=route) for route in (None, *TriageRoute)),
+            _result(T, good=False, route=TriageRoute.VERIFY_ONLY),
         )
     }
     assert table == snapshot(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.order import AutopilotOrder
-from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PhasePass, Verdict
-from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag, RunStatus
+from fairwitness.contracts.autopilot.passes import AfterPass, PassDecision, PassKind, PhasePass
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus, RunFlag
 from fairwitness.rules.next_run_move import (
     RunFacts,
     RunMove,
@@ -80,17 +80,17 @@ def _verdict(
     *,
     another: PhasePass | None = None,
     parts: tuple[PhasePass, ...] = (),
-) -> Verdict:
-    return Verdict(phase=phase, number=number, after=after, because="it is so", next=another, parts=parts)
+) -> PassDecision:
+    return PassDecision(phase=phase, number=number, after=after, because="it is so", next=another, parts=parts)
 
 
 def _facts(
     statuses: dict[str, PhaseStatus],
     *,
-    status: RunStatus = RunStatus.RUNNING,
+    status: AutopilotRunStatus = AutopilotRunStatus.RUNNING,
     begun: Iterable[PhasePass] = (),
     returned: Iterable[tuple[str, int]] = (),
-    verdicts: Iterable[Verdict] = (),
+    verdicts: Iterable[PassDecision] = (),
     processed: int = 0,
     reported: bool = False,
 ) -> RunFacts:
@@ -109,7 +109,7 @@ def _parts(phase: str, letters: str = "ab") -> tuple[PhasePass, ...]:
     return tuple(_pass(f"{phase}{letter}", 1, PassKind.PART) for letter in letters)
 
 
-def _wanted(verdict: Verdict) -> tuple[PhasePass, ...]:
+def _wanted(verdict: PassDecision) -> tuple[PhasePass, ...]:
     return (*verdict.parts, *(() if verdict.next is None else (verdict.next,)))
 
 
@@ -158,7 +158,7 @@ _VERDICTS = st.one_of(
 _FACTS = st.builds(
     _facts,
     st.dictionaries(st.sampled_from(IDS), st.sampled_from(PhaseStatus)),
-    status=st.sampled_from([*[RunStatus.RUNNING] * 5, *RunStatus]),
+    status=st.sampled_from([*[AutopilotRunStatus.RUNNING] * 5, *AutopilotRunStatus]),
     begun=st.lists(_NUMBERED, max_size=3),
     returned=st.lists(_KEYS, max_size=4),
     verdicts=st.lists(_VERDICTS, max_size=3),
@@ -202,15 +202,21 @@ def test_whatever_stands_in_the_ledger_there_is_one_move(order: AutopilotOrder, 
     assert {name for name in ("phase", "number", "gate", "reason") if getattr(move, name) is not None} == _ABOUT[
         move.kind
     ]
-    assert (move.kind is RunMoveKind.END) == (facts.status is not RunStatus.RUNNING)
+    assert (move.kind is RunMoveKind.END) == (facts.status is not AutopilotRunStatus.RUNNING)
     if move.kind is RunMoveKind.WAIT:
         assert move.gate == verdict_gate(move.phase or "")
 
 
 @pytest.mark.req("A1")
-@given(_orders(), _FACTS, st.sampled_from([status for status in RunStatus if status is not RunStatus.RUNNING]))
+@given(
+    _orders(),
+    _FACTS,
+    st.sampled_from([status for status in AutopilotRunStatus if status is not AutopilotRunStatus.RUNNING]),
+)
 @settings(deadline=None)
-def test_nothing_is_begun_unless_the_run_is_running(order: AutopilotOrder, facts: RunFacts, status: RunStatus) -> None:
+def test_nothing_is_begun_unless_the_run_is_running(
+    order: AutopilotOrder, facts: RunFacts, status: AutopilotRunStatus
+) -> None:
     assert next_move(order, facts.model_copy(update={"status": status})) == RunMove(kind=RunMoveKind.END)
 
 
@@ -239,7 +245,7 @@ def test_a_pass_under_way_comes_before_everything_else(
 ) -> None:
     key = (last.phase, last.number)
     changes = {
-        "status": RunStatus.RUNNING,
+        "status": AutopilotRunStatus.RUNNING,
         "begun": (*facts.begun, last),
         "returned": tuple(each for each in facts.returned if each != key) + ((key,) if has_returned else ()),
         "verdicts": tuple(verdict for verdict in facts.verdicts if (verdict.phase, verdict.number) != key),
@@ -256,10 +262,10 @@ class Run:
     order: AutopilotOrder
     choose: Callable[[str, list[str]], str]
     statuses: dict[str, PhaseStatus] = field(default_factory=dict)
-    status: RunStatus = RunStatus.RUNNING
+    status: AutopilotRunStatus = AutopilotRunStatus.RUNNING
     begun: list[PhasePass] = field(default_factory=list)
     returned: list[tuple[str, int]] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[PassDecision] = field(default_factory=list)
     processed: int = 0
     reported: bool = False
     told: list[RunMove] = field(default_factory=list)
@@ -310,7 +316,7 @@ class Run:
                 assert self.order.pause_after is not None
                 self.processed = 0  # and somebody resumes it at once
             case RunMoveKind.FINISH:
-                self.status = RunStatus.COMPLETED
+                self.status = AutopilotRunStatus.COMPLETED
             case RunMoveKind.END:
                 raise AssertionError("nothing follows")
 
@@ -331,9 +337,9 @@ class Run:
     def passed(self, phase: str, number: int) -> None:
         """A pass returns, or is halted and goes on when the run does."""
         if self.choose(f"pass {number} of {phase}", ["returns", "returns", "is halted"]) == "is halted":
-            self.status = RunStatus.PAUSED
+            self.status = AutopilotRunStatus.PAUSED
             assert next_move(self.order, self.facts()).kind is RunMoveKind.END
-            self.status = RunStatus.RUNNING
+            self.status = AutopilotRunStatus.RUNNING
         self.returned.append((phase, number))
 
     def decide(self, phase: str, number: int) -> None:
@@ -354,7 +360,7 @@ class Run:
             if not is_part:
                 self.ended(phase, PhaseStatus(status))
             if what == "halted":
-                self.status = RunStatus.FAILED
+                self.status = AutopilotRunStatus.FAILED
 
     def ended(self, phase: str, status: PhaseStatus) -> None:
         self.statuses[phase] = status
@@ -368,7 +374,7 @@ def test_a_run_ends_whatever_comes_of_its_phases(data: st.DataObject, order: Aut
     run = Run(order, lambda _, ways: data.draw(st.sampled_from(ways)))
     run.go()
     assert set(run.returned) == {(each.phase, each.number) for each in run.begun}, "nothing is left half done"
-    if run.status is RunStatus.COMPLETED:
+    if run.status is AutopilotRunStatus.COMPLETED:
         ended = {PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.SKIPPED}
         assert set(run.statuses.values()) <= ended, "every phase has come to an end"
         untouched = {phase for phase, status in run.statuses.items() if status is PhaseStatus.SKIPPED}
@@ -469,7 +475,7 @@ def test_the_whole_table_of_passes() -> None:
     parts = _parts("1")
     split, more = _verdict("1", 1, AfterPass.SPLIT, parts=parts), _verdict("1", 1, AfterPass.ONCE_MORE, another=again)
 
-    def after(begun: Iterable[PhasePass], returned: int, *verdicts: Verdict) -> str:
+    def after(begun: Iterable[PhasePass], returned: int, *verdicts: PassDecision) -> str:
         known = tuple(begun)
         keys = [(each.phase, each.number) for each in known[:returned]]
         done = statuses | {"2": PhaseStatus.COMPLETED, "3": PhaseStatus.COMPLETED}

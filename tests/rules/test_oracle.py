@@ -11,10 +11,10 @@ from fairwitness.rules.oracle import (
     ORACLES,
     PROTECTIONS,
     WHOLE,
+    PathChange,
     PathKind,
     Protection,
-    Status,
-    Turn,
+    SettingTurn,
     is_oracle,
     kind_of_path,
     mixed_sections,
@@ -193,15 +193,15 @@ def test_every_path_has_a_kind_and_everything_in_a_test_folder_judges(path: str,
 
 @pytest.mark.req("X1")
 def test_the_protected_tree_has_the_bases_oracles_and_none_that_are_new() -> None:
-    assert set(PROTECTIONS) == set(Status)
+    assert set(PROTECTIONS) == set(PathChange)
     changes = [
-        ("tests/test_old.py", Status.MODIFIED),
-        ("tests/test_gone.py", Status.DELETED),
-        ("conftest.py", Status.ADDED),
-        ("src/a.py", Status.MODIFIED),
-        ("pyproject.toml", Status.MODIFIED),
-        ("uv.lock", Status.MODIFIED),
-        ("docs/a.md", Status.ADDED),
+        ("tests/test_old.py", PathChange.MODIFIED),
+        ("tests/test_gone.py", PathChange.DELETED),
+        ("conftest.py", PathChange.ADDED),
+        ("src/a.py", PathChange.MODIFIED),
+        ("pyproject.toml", PathChange.MODIFIED),
+        ("uv.lock", PathChange.MODIFIED),
+        ("docs/a.md", PathChange.ADDED),
     ]
     told = [
         f"{one.path} ({one.kind.value}, {one.status.value}): {one.protection.value}" for one in protected_paths(changes)
@@ -216,7 +216,7 @@ def test_the_protected_tree_has_the_bases_oracles_and_none_that_are_new() -> Non
     )
     assert protected_paths([]) == ()
     assert all(
-        (one.protection is Protection.ABSENT) == (one.status is Status.ADDED) for one in protected_paths(changes)
+        (one.protection is Protection.ABSENT) == (one.status is PathChange.ADDED) for one in protected_paths(changes)
     )
 
 
@@ -353,7 +353,7 @@ def test_a_file_that_comes_or_goes_has_all_its_settings_added_or_removed() -> No
 )
 def test_a_file_that_cannot_be_read_differs_as_a_whole_and_is_an_oracle(path: str, text: str) -> None:
     (section,) = mixed_sections(path, text, "")
-    assert (section.name, section.turn, section.oracle) == (WHOLE, Turn.UNREADABLE, True)
+    assert (section.name, section.turn, section.oracle) == (WHOLE, SettingTurn.UNREADABLE, True)
     assert mixed_sections(path, text, text) == ()
 
 

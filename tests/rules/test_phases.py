@@ -22,7 +22,7 @@ from fairwitness.rules.phases import (
     roadmap_plan,
     roadmap_problems,
 )
-from fairwitness.rules.scores import GateMove
+from fairwitness.rules.scores import PhaseGateMove
 from support.fixtures import value_of
 
 
@@ -201,16 +201,16 @@ def test_an_empty_roadmap_is_not_completed() -> None:
 @pytest.mark.parametrize(
     ("phase", "status", "score", "complete", "move"),
     [
-        ("1", "completed", 9.0, False, GateMove.PASS),
-        ("1", "completed", 8.9, False, GateMove.REMEDIATE),
-        ("1", "completed", None, False, GateMove.FAIL_AND_HALT),
-        ("1", "failed", 9.9, False, GateMove.FAIL_AND_HALT),
-        ("1", "failed", 9.9, True, GateMove.FAIL_AND_GO_ON),
-        ("4", "failed", 9.9, False, GateMove.FAIL_AND_GO_ON),
+        ("1", "completed", 9.0, False, PhaseGateMove.PASS),
+        ("1", "completed", 8.9, False, PhaseGateMove.REMEDIATE),
+        ("1", "completed", None, False, PhaseGateMove.FAIL_AND_HALT),
+        ("1", "failed", 9.9, False, PhaseGateMove.FAIL_AND_HALT),
+        ("1", "failed", 9.9, True, PhaseGateMove.FAIL_AND_GO_ON),
+        ("4", "failed", 9.9, False, PhaseGateMove.FAIL_AND_GO_ON),
     ],
 )
 def test_the_gate_of_a_return_knows_the_roadmap(
-    phase: str, status: str, score: float | None, complete: bool, move: GateMove
+    phase: str, status: str, score: float | None, complete: bool, move: PhaseGateMove
 ) -> None:
     value = value_of("003/filled-phase-return.json") | {"phase": phase, "status": status, "alignment_score": score}
     value |= {"recommendation": "proceed"}
@@ -245,7 +245,7 @@ def test_cycles_gain_and_quality_reach_the_gate() -> None:
         ).move
         for cycles, gained, quality in ((1, False, True), (1, True, True), (2, True, False))
     ]
-    assert moves == [GateMove.PASS_EXHAUSTED, GateMove.REMEDIATE, GateMove.PASS_INCOMPLETE]
+    assert moves == [PhaseGateMove.PASS_EXHAUSTED, PhaseGateMove.REMEDIATE, PhaseGateMove.PASS_INCOMPLETE]
 
 
 @pytest.mark.req("A11")

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairwitness.contracts.autopilot.roadmap import CommandKind, CommandsSource, Project, ProjectConfig, ProjectType
+from fairwitness.contracts.autopilot.roadmap import (
+    CommandKind,
+    CommandsSource,
+    ProjectConfig,
+    ProjectSettings,
+    ProjectType,
+)
 from fairwitness.contracts.autopilot.state import SpecLock
 from fairwitness.rules.project_commands import MANIFESTS, MOST_SIGNS, Detected, commands_of, detect_commands
 from fairwitness.rules.roadmap import config_template
@@ -168,7 +174,7 @@ def test_what_a_person_says_wins_even_if_it_is_nothing(
     said: dict[str, str | None], source: CommandsSource | None, test: str | None, lint: str | None
 ) -> None:
     detected = detect_commands({"Makefile": "test:\n"})
-    project = Project.model_validate({"commands": said, "commands_source": source})
+    project = ProjectSettings.model_validate({"commands": said, "commands_source": source})
     assert commands_of(project, detected) == {"compile": None, "test": test, "lint": lint, "build": None}
     assert commands_of(None, detected)[CommandKind.TEST] == "make test"
 
@@ -190,10 +196,10 @@ def test_the_settings_that_init_writes_hold_what_was_detected_and_no_null() -> N
 
 @pytest.mark.req("A2")
 def test_every_specification_that_exists_is_locked_and_the_roadmap_always() -> None:
-    config = ProjectConfig(project=Project(spec_paths=("docs/spec.md", "docs/none.md")))
+    config = ProjectConfig(project=ProjectSettings(spec_paths=("docs/spec.md", "docs/none.md")))
     paths = spec_paths(config)
     assert paths == ("docs/spec.md", "docs/none.md", ".planning/ROADMAP.md")
-    assert spec_paths(ProjectConfig(project=Project()), "ROADMAP.md")[-1] == "ROADMAP.md"
+    assert spec_paths(ProjectConfig(project=ProjectSettings()), "ROADMAP.md")[-1] == "ROADMAP.md"
     locks = spec_locks(paths, {".planning/ROADMAP.md": _hash("a"), "docs/spec.md": _hash("b"), "other": _hash("c")}, AT)
     assert [(lock.path, lock.hash) for lock in locks] == [
         ("docs/spec.md", _hash("b")),

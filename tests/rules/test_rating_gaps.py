@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairwitness.contracts.autopilot.rating import RatingReturn, band_of
 from fairwitness.rules.integrity_evidence import places
-from fairwitness.rules.rating import deficiencies, ways_up
+from fairwitness.rules.rating import deficiencies, improvement_paths
 from fairwitness.rules.scores import mean_score
 
 KNOWN = frozenset({"src/a.py", "src/b.py"})
@@ -42,7 +42,7 @@ def rating(*items: dict[str, Any]) -> RatingReturn:
 
 @pytest.mark.req("A13")
 def test_each_criterion_below_nine_names_file_deficiency_and_what_it_brings_widest_gap_first() -> None:
-    found = ways_up(rating(item("one", 8.5), item("two", 9.0), item("three", 7.5)), {}, KNOWN)
+    found = improvement_paths(rating(item("one", 8.5), item("two", 9.0), item("three", 7.5)), {}, KNOWN)
     assert [(each.file, each.deficiency, each.impact) for each in found] == [
         ("src/a.py", "an empty list is not handled", "raises criterion 3 from 7.5 to 9.0"),
         ("src/a.py", "an empty list is not handled", "raises criterion 1 from 8.5 to 9.0"),
@@ -64,7 +64,7 @@ def test_the_file_is_what_the_justification_names_then_the_evidence_then_the_pla
 @pytest.mark.req("A13")
 def test_a_higher_target_leaves_more_to_be_raised() -> None:
     said = rating(item("one", 9.2), item("two", 9.6))
-    assert [len(ways_up(said, {}, KNOWN, target)) for target in (90, 95, 98)] == [0, 1, 2]
+    assert [len(improvement_paths(said, {}, KNOWN, target)) for target in (90, 95, 98)] == [0, 1, 2]
 
 
 @given(st.text())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from fairwitness.contracts.verify.results import BAD, RED, Comparison, Item, Move, Outcome
+from fairwitness.contracts.verify.results import BAD, RED, Comparison, ItemChange, ItemOutcome, ReportItem
 from fairwitness.rules.report_comparison import (
     COUNTED_ONLY,
     DIAGNOSTIC_MOVES,
@@ -20,17 +20,19 @@ from fairwitness.rules.report_comparison import (
     is_red_before,
 )
 
-STATES: tuple[State, ...] = (None, *Outcome)
+STATES: tuple[State, ...] = (None, *ItemOutcome)
 PAIRS = [pair for pair in product(STATES, STATES) if pair != (None, None)]
-PASSED, FAILED, ERROR, SKIPPED, XFAILED = Outcome
+PASSED, FAILED, ERROR, SKIPPED, XFAILED = ItemOutcome
 
 
-def _items(**outcomes: State) -> list[Item]:
-    return [Item(id=f"t.py::{name}", outcome=outcome) for name, outcome in outcomes.items() if outcome is not None]
+def _items(**outcomes: State) -> list[ReportItem]:
+    return [
+        ReportItem(id=f"t.py::{name}", outcome=outcome) for name, outcome in outcomes.items() if outcome is not None
+    ]
 
 
-def _item(id_: str, outcome: Outcome, message: str = "", path: str | None = None) -> Item:
-    return Item(id=id_, outcome=outcome, message=message, path=path)
+def _item(id_: str, outcome: ItemOutcome, message: str = "", path: str | None = None) -> ReportItem:
+    return ReportItem(id=id_, outcome=outcome, message=message, path=path)
 
 
 def _moves(comparison: Comparison) -> list[str]:
@@ -39,7 +41,7 @@ def _moves(comparison: Comparison) -> list[str]:
     ]
 
 
-def _only(comparison: Comparison) -> Move:
+def _only(comparison: Comparison) -> ItemChange:
     (move,) = (move for move, count in comparison.counts.items() if count)
     return move
 
@@ -48,7 +50,7 @@ def _name(state: State) -> str:
     return "not there" if state is None else state.value
 
 
-def _table(moves: Mapping[tuple[State, State], Move]) -> dict[str, list[str]]:
+def _table(moves: Mapping[tuple[State, State], ItemChange]) -> dict[str, list[str]]:
     """For each state before: what it becomes with each state after."""
     return {
         _name(before): [
@@ -61,7 +63,7 @@ def _table(moves: Mapping[tuple[State, State], Move]) -> dict[str, list[str]]:
 @pytest.mark.req("P9", "X1")
 def test_every_pair_of_states_has_a_move_for_tests_and_for_diagnostics() -> None:
     assert set(TEST_MOVES) == set(DIAGNOSTIC_MOVES) == set(PAIRS)
-    assert set(ORDER) | COUNTED_ONLY == set(Move)
+    assert set(ORDER) | COUNTED_ONLY == set(ItemChange)
     assert not set(ORDER) & COUNTED_ONLY
 
 
@@ -75,8 +77,8 @@ def test_every_pair_of_states_is_moved_by_its_table(are_tests: bool, flaky: bool
             _items(a=before), _items(a=after), are_tests=are_tests, flaky=frozenset({"t.py::a"} if flaky else ())
         )
         ran = after in (PASSED, FAILED, ERROR)
-        assert _only(found) is (Move.FLAKY if flaky and ran else table[before, after])
-        assert set(found.counts) == set(Move)
+        assert _only(found) is (ItemChange.FLAKY if flaky and ran else table[before, after])
+        assert set(found.counts) == set(ItemChange)
 
 
 @pytest.mark.req("P9", "X1")
@@ -314,7 +316,7 @@ def test_what_a_test_is_a_part_of(id_: str, outer: list[str]) -> None:
     assert list(enclosing(id_)) == outer
 
 
-OUTCOMES = st.sampled_from(Outcome)
+OUTCOMES = st.sampled_from(ItemOutcome)
 IDS = st.sampled_from(["t.py", "t.py::a", "t.py::b", "t.py::A::c", "u.py::a", "m.C.t", "m", "x > y", "x"])
 ITEMS = st.lists(st.builds(_item, IDS, OUTCOMES), max_size=8)
 QUICK = settings(max_examples=300)
@@ -324,7 +326,11 @@ QUICK = settings(max_examples=300)
 @QUICK
 @given(ITEMS, ITEMS, st.booleans(), st.frozensets(IDS), st.frozensets(IDS))
 def test_everything_is_counted_once_and_the_order_of_items_means_nothing(
-    before: list[Item], after: list[Item], are_tests: bool, flaky: frozenset[str], uncollected: frozenset[str]
+    before: list[ReportItem],
+    after: list[ReportItem],
+    are_tests: bool,
+    flaky: frozenset[str],
+    uncollected: frozenset[str],
 ) -> None:
     found = compare(before, after, are_tests=are_tests, flaky=flaky, uncollected=uncollected)
     assert sum(found.counts.values()) == len({item.id for item in (*before, *after)})
@@ -334,24 +340,24 @@ def test_everything_is_counted_once_and_the_order_of_items_means_nothing(
     assert turned.counts == found.counts
 
 
-def _bad(before: Sequence[Item], after: Sequence[Item]) -> set[str]:
+def _bad(before: Sequence[ReportItem], after: Sequence[ReportItem]) -> set[str]:
     return {moved.id for moved in compare(before, after, are_tests=True).moved if moved.move in BAD}
 
 
 @pytest.mark.req("P9", "X1")
 @QUICK
 @given(ITEMS)
-def test_a_change_that_changes_nothing_has_nothing_bad(items: list[Item]) -> None:
+def test_a_change_that_changes_nothing_has_nothing_bad(items: list[ReportItem]) -> None:
     same = list({item.id: item for item in items}.values())
     assert _bad(same, same) == set()
-    assert {moved.move for moved in compare(same, same, are_tests=False).moved} <= {Move.STILL_BROKEN}
+    assert {moved.move for moved in compare(same, same, are_tests=False).moved} <= {ItemChange.STILL_BROKEN}
 
 
 @pytest.mark.req("P9", "X1")
 @QUICK
 @given(ITEMS, ITEMS, IDS, st.sampled_from([None, FAILED, ERROR, SKIPPED, XFAILED]))
 def test_no_passing_test_gets_lost_whatever_else_moves(
-    before: list[Item], after: list[Item], id_: str, now: State
+    before: list[ReportItem], after: list[ReportItem], id_: str, now: State
 ) -> None:
     before = [*[item for item in before if item.id != id_], _item(id_, PASSED)]
     after = [item for item in after if item.id != id_]
@@ -415,7 +421,9 @@ def test_a_test_of_a_report_without_files_is_red_if_some_file_does_not_load() ->
 @pytest.mark.req("P9", "X1")
 @QUICK
 @given(st.lists(IDS, max_size=6), st.none() | ITEMS)
-def test_every_new_test_is_judged_once_and_a_pass_is_never_red(new: list[str], at_base: list[Item] | None) -> None:
+def test_every_new_test_is_judged_once_and_a_pass_is_never_red(
+    new: list[str], at_base: list[ReportItem] | None
+) -> None:
     found = is_red_before(new, at_base)
     assert sorted(proof.id for proof in (*found.red, *found.not_red)) == sorted(set(new))
     passing = {item.id for item in at_base or () if item.outcome not in RED}

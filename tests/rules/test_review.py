@@ -24,7 +24,7 @@ from fairwitness.contracts.common.decisions import (
 from fairwitness.contracts.common.gates import Gate
 from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, ReviewPolicy
 from fairwitness.contracts.common.problems import spell_path
-from fairwitness.contracts.common.vocabulary import VERDICTS, Severity, Verdict
+from fairwitness.contracts.common.vocabulary import VERDICTS, CategoryVerdict, Severity
 from fairwitness.contracts.feature.review import (
     Category,
     Perspective,
@@ -175,11 +175,11 @@ def test_the_findings_of_each_severity_are_counted() -> None:
 
 @pytest.mark.req("P7")
 def test_no_findings_is_an_approval() -> None:
-    assert verdict_of(_review()).overall is Verdict.APPROVE
+    assert verdict_of(_review()).overall is CategoryVerdict.APPROVE
     assert ReviewFinding.model_fields.keys() >= {"category", "severity", "artifacts", "recommendation", "evidence"}
 
 
-Triple = tuple[Verdict, Verdict, Verdict]
+Triple = tuple[CategoryVerdict, CategoryVerdict, CategoryVerdict]
 ALL: Triple = (A, A, A)
 SAYS: dict[str, Triple | None] = {
     "approves": ALL,

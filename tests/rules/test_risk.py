@@ -7,14 +7,14 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.policy import Policy, RiskRule
 from fairwitness.contracts.common.vocabulary import RISKS, Risk, Size
-from fairwitness.contracts.feature.facts import Change, ChangedFile
+from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind
 from fairwitness.rules.evidence_worth import depth_of, effective_size
 from fairwitness.rules.risk import RED_WORDS, about, colour_of, effective_risk, matches
 
 POLICY = Policy()
 
 
-def _file(path: str, change: Change = Change.MODIFIED) -> ChangedFile:
+def _file(path: str, change: ChangeKind = ChangeKind.MODIFIED) -> ChangedFile:
     return ChangedFile(path=path, change=change)
 
 
@@ -22,20 +22,20 @@ def _file(path: str, change: Change = Change.MODIFIED) -> ChangedFile:
 @pytest.mark.parametrize(
     ("path", "change", "colour"),
     [
-        ("test_users.py", Change.ADDED, Risk.GREEN),
-        ("README.md", Change.MODIFIED, Risk.GREEN),
-        (".gitignore", Change.MODIFIED, Risk.GREEN),
-        ("config.yaml", Change.MODIFIED, Risk.GREEN),
-        ("UserService.ts", Change.MODIFIED, Risk.YELLOW),
-        ("auth_handler.py", Change.MODIFIED, Risk.YELLOW),
-        ("schema.prisma", Change.MODIFIED, Risk.YELLOW),
-        ("auth.ts", Change.MODIFIED, Risk.RED),
-        ("crypto_utils.py", Change.MODIFIED, Risk.RED),
-        ("migration_7.sql", Change.ADDED, Risk.RED),
-        ("api/v1/users.ts", Change.MODIFIED, Risk.RED),
+        ("test_users.py", ChangeKind.ADDED, Risk.GREEN),
+        ("README.md", ChangeKind.MODIFIED, Risk.GREEN),
+        (".gitignore", ChangeKind.MODIFIED, Risk.GREEN),
+        ("config.yaml", ChangeKind.MODIFIED, Risk.GREEN),
+        ("UserService.ts", ChangeKind.MODIFIED, Risk.YELLOW),
+        ("auth_handler.py", ChangeKind.MODIFIED, Risk.YELLOW),
+        ("schema.prisma", ChangeKind.MODIFIED, Risk.YELLOW),
+        ("auth.ts", ChangeKind.MODIFIED, Risk.RED),
+        ("crypto_utils.py", ChangeKind.MODIFIED, Risk.RED),
+        ("migration_7.sql", ChangeKind.ADDED, Risk.RED),
+        ("api/v1/users.ts", ChangeKind.MODIFIED, Risk.RED),
     ],
 )
-def test_the_seeds_own_examples(path: str, change: Change, colour: Risk) -> None:
+def test_the_seeds_own_examples(path: str, change: ChangeKind, colour: Risk) -> None:
     assert colour_of(_file(path, change), POLICY) is colour
 
 
@@ -73,7 +73,9 @@ def test_the_colours_of_many_paths_and_every_change() -> None:
         "CMakeLists.txt",
         "Makefile",
     )
-    table = [f"{path}: {''.join(colour_of(_file(path, change), POLICY).value for change in Change)}" for path in paths]
+    table = [
+        f"{path}: {''.join(colour_of(_file(path, change), POLICY).value for change in ChangeKind)}" for path in paths
+    ]
     assert table == snapshot(
         [
             "src/orders.py: 🟢🟡🔴",
@@ -147,7 +149,7 @@ def test_a_persons_settings_have_the_first_word_and_the_first_match_holds() -> N
             RiskRule(pattern="README.md", risk=Risk.RED),
         )
     )
-    assert colour_of(_file("src/auth/token.py", Change.DELETED), policy) is Risk.GREEN
+    assert colour_of(_file("src/auth/token.py", ChangeKind.DELETED), policy) is Risk.GREEN
     assert colour_of(_file("src/crypto.py"), policy) is Risk.YELLOW
     assert colour_of(_file("sub/README.md"), policy) is Risk.RED
     assert colour_of(_file("src/crypto.ts"), policy) is Risk.RED
@@ -212,7 +214,7 @@ FILES = st.lists(
     st.builds(
         _file,
         st.sampled_from(["src/a.py", "src/auth.py", "tests/test_a.py", "README.md", "api/x.ts"]),
-        st.sampled_from(Change),
+        st.sampled_from(ChangeKind),
     ),
     max_size=4,
 )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.roadmap import Roadmap
-from fairwitness.contracts.common.problems import Level, Problem, spell_path
+from fairwitness.contracts.common.problems import Problem, ProblemLevel, spell_path
 from fairwitness.rules.markdown_lines import MOST_SIGNS
 from fairwitness.rules.phases import phase_order, read_range
 from fairwitness.rules.roadmap import ROADMAP_TEMPLATE, all_dependents, read_roadmap
@@ -52,7 +52,7 @@ PIECES = st.sampled_from(
 
 def _said(problems: tuple[Problem, ...]) -> list[str]:
     return [
-        f"{spell_path(problem.where)}: {'(warning) ' if problem.level is Level.WARNING else ''}"
+        f"{spell_path(problem.where)}: {'(warning) ' if problem.level is ProblemLevel.WARNING else ''}"
         f"{problem.expected} | {problem.found}"
         for problem in problems
     ]
@@ -176,7 +176,7 @@ Success Criteria: People come back
 def test_what_is_written_is_what_is_read(roadmap: Roadmap) -> None:
     reading = read_roadmap(written(roadmap))
     assert reading.roadmap == roadmap
-    assert all(problem.level is Level.WARNING for problem in reading.problems)
+    assert all(problem.level is ProblemLevel.WARNING for problem in reading.problems)
     assert read_roadmap(written(roadmap).replace("\n", "\r\n")).roadmap == roadmap
 
 
@@ -202,7 +202,7 @@ def test_a_phase_called_independent_waits_for_nothing(said: str, depends_on: tup
     reading = read_roadmap(chained(p1=said, p2="Nothing", p3="Nothing"))
     assert reading.roadmap is not None
     assert reading.roadmap.phases[0].depends_on == depends_on
-    assert [problem.level for problem in reading.problems] == [Level.WARNING] * problems
+    assert [problem.level for problem in reading.problems] == [ProblemLevel.WARNING] * problems
 
 
 @pytest.mark.req("A2")
@@ -346,7 +346,7 @@ def test_a_dependency_that_can_be_read_in_two_ways_is_refused(said: str) -> None
 def test_each_mistake_is_one_clear_problem_with_its_line(text: str, said: list[str]) -> None:
     reading = read_roadmap(text)
     assert _said(reading.problems) == said
-    assert (reading.roadmap is None) == any(problem.level is Level.ERROR for problem in reading.problems)
+    assert (reading.roadmap is None) == any(problem.level is ProblemLevel.ERROR for problem in reading.problems)
 
 
 @pytest.mark.req("A2")
@@ -415,7 +415,7 @@ def test_a_huge_text_is_answered_soon(text: str) -> None:
 @given(st.lists(PIECES, max_size=25).map("\n".join) | st.text(max_size=200))
 def test_any_text_is_a_roadmap_or_has_a_problem_in_one_of_its_lines(text: str) -> None:
     reading = read_roadmap(text)
-    refused = [problem for problem in reading.problems if problem.level is Level.ERROR]
+    refused = [problem for problem in reading.problems if problem.level is ProblemLevel.ERROR]
     assert (reading.roadmap is None) == bool(refused)
     lines = [int(str(problem.where[0]).removeprefix("line ")) for problem in reading.problems]
     assert lines == sorted(lines)

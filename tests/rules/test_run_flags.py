@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.state import Deferral, Meta
-from fairwitness.contracts.autopilot.vocabulary import HumanWord, Loop, PhaseStatus, RunFlag
-from fairwitness.contracts.common.problems import Level
-from fairwitness.rules.run_flags import CYCLES, Takes, asking, course, flag_problems, known_flags
+from fairwitness.contracts.autopilot.vocabulary import HumanWord, ImprovementLoop, PhaseStatus, RunFlag
+from fairwitness.contracts.common.problems import ProblemLevel
+from fairwitness.rules.run_flags import CYCLES, Takes, deferral_rate, flag_problems, known_flags, run_mode
 from fairwitness.rules.scores import flag_conflicts
 from support.fixtures import value_of
 
@@ -39,7 +39,7 @@ def test_the_whole_table_of_courses() -> None:
             flags = frozenset(given_)
             if flag_conflicts(flags):
                 continue
-            what = course(flags)
+            what = run_mode(flags)
             loops = [f"{plan.cycles} times {plan.loop.value} to {plan.target_tenths}" for plan in what.loops]
             told = (
                 f"{what.takes.value}, passes at {what.threshold_tenths}, {' then '.join(loops) or 'no loop'}"
@@ -88,20 +88,22 @@ def test_the_whole_table_of_courses() -> None:
 
 @pytest.mark.req("A13", "A14")
 def test_every_loop_has_its_number_of_cycles() -> None:
-    assert {loop.value: CYCLES[loop] for loop in Loop} == snapshot({"remediation": 2, "quality": 3, "gaps": 5})
+    assert {loop.value: CYCLES[loop] for loop in ImprovementLoop} == snapshot(
+        {"remediation": 2, "quality": 3, "gaps": 5}
+    )
 
 
 @pytest.mark.req("A14")
 @GENERATED
 @given(st.frozensets(st.sampled_from(RunFlag)))
 def test_every_combination_has_a_course_and_leniency_never_lowers_quality_or_gaps(flags: frozenset[RunFlag]) -> None:
-    what = course(flags)
+    what = run_mode(flags)
     assert what.threshold_tenths >= 70
     assert (what.takes is Takes.NONE) == (flags == {RunFlag.MAP})
     if flags & {RunFlag.QUALITY, RunFlag.GAPS}:
-        strict, lenient = course(flags - {RunFlag.LENIENT}), course(flags | {RunFlag.LENIENT})
+        strict, lenient = run_mode(flags - {RunFlag.LENIENT}), run_mode(flags | {RunFlag.LENIENT})
         assert strict == lenient
-        assert Loop.REMEDIATION not in [plan.loop for plan in what.loops]
+        assert ImprovementLoop.REMEDIATION not in [plan.loop for plan in what.loops]
         assert min(plan.target_tenths for plan in what.loops) == what.threshold_tenths
     else:
         assert (what.loops == ()) == (RunFlag.LENIENT in flags)
@@ -164,7 +166,7 @@ def test_a_warning_alone_stops_nothing_and_every_forbidden_pair_is_an_error(
     names: list[str], wanted: list[str]
 ) -> None:
     problems = flag_problems(names, wanted, STATUSES)
-    errors = [problem for problem in problems if problem.level is Level.ERROR]
+    errors = [problem for problem in problems if problem.level is ProblemLevel.ERROR]
     if flag_conflicts(known_flags(names)) or "--fast" in names or "5" in wanted:
         assert errors
     assert len(set(problems)) == len(problems)
@@ -197,17 +199,17 @@ def _meta(*verdicts: HumanWord | None, deferred: int = 0, processed: int = 0, co
     [(0, 0, 0.0, False), (1, 1, 1.0, False), (1, 2, 0.5, True), (1, 20, 0.05, False), (2, 20, 0.1, True)],
 )
 def test_a_run_that_asks_too_often_is_told_so(deferred: int, processed: int, rate: float, too_often: bool) -> None:
-    found = asking(_meta(deferred=deferred, processed=processed))
+    found = deferral_rate(_meta(deferred=deferred, processed=processed))
     assert (found.deferred, found.processed, found.rate, found.too_often) == (deferred, processed, rate, too_often)
 
 
 @pytest.mark.req("A19")
 def test_the_limit_follows_the_verdicts_and_open_ones_do_not_count() -> None:
     good, bad, found = HumanWord.PASS, HumanWord.FAIL, HumanWord.ISSUES_FOUND
-    assert asking(_meta(good, good, None)).new_limit == 6.0
-    assert asking(_meta(good, good, good, None)).new_limit == 5.5
-    assert asking(_meta(good, bad, found)).new_limit == 6.5
-    assert asking(_meta(good, good, good, confidence=3.0)).new_limit == 3.0
-    assert asking(_meta(bad, bad, bad, confidence=8.0)).new_limit == 8.0
-    fresh = asking(_meta(bad, bad, good, confidence=None))
+    assert deferral_rate(_meta(good, good, None)).new_limit == 6.0
+    assert deferral_rate(_meta(good, good, good, None)).new_limit == 5.5
+    assert deferral_rate(_meta(good, bad, found)).new_limit == 6.5
+    assert deferral_rate(_meta(good, good, good, confidence=3.0)).new_limit == 3.0
+    assert deferral_rate(_meta(bad, bad, bad, confidence=8.0)).new_limit == 8.0
+    fresh = deferral_rate(_meta(bad, bad, good, confidence=None))
     assert (fresh.verdicts, fresh.passed, fresh.limit, fresh.new_limit) == (3, 1, 6.0, 6.5)

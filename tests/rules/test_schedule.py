@@ -10,16 +10,15 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.forge.dag import Dag, NodeState, NodeType
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus
-from fairwitness.rules.dag import MOVES, Move, dag_problems, moved
+from fairwitness.rules.dag import TRANSITIONS, TransitionKind, dag_problems, moved
 from fairwitness.rules.schedule import (
     DEFAULT_CAP,
     GOOD_ENOUGH,
     NOTHING,
+    GraphProgress,
     NextTry,
     NoTryLeft,
-    RunEnd,
     after_failure,
-    claim_of,
     collected,
     collide,
     dag_outcome,
@@ -28,6 +27,7 @@ from fairwitness.rules.schedule import (
     ready_tasks,
     starts,
     ways_to_the_end,
+    write_set,
 )
 
 GENERATED = settings(max_examples=200)
@@ -225,10 +225,10 @@ FILES = st.frozensets(st.sampled_from(["a.py", "src", "src/", "src/b.py", "src/d
 def test_a_task_collides_with_several_exactly_when_it_collides_with_one_of_them(
     writes: dict[str, frozenset[str]], beside: list[str]
 ) -> None:
-    task, others = claim_of("a", writes), [claim_of(name, writes) for name in beside]
+    task, others = write_set("a", writes), [write_set(name, writes) for name in beside]
     assert collide(task, joined(others)) == any(collide(task, other) for other in others)
     assert [collide(task, other) for other in others] == [collide(other, task) for other in others]
-    assert joined([]) == claim_of("a", None) == NOTHING
+    assert joined([]) == write_set("a", None) == NOTHING
 
 
 @pytest.mark.req("X7", "P9")
@@ -265,34 +265,34 @@ def test_a_task_is_collected_if_a_refinery_depends_on_it_and_a_refinery_never_is
 @pytest.mark.parametrize(
     ("dag", "states", "end", "exhausted", "stranded"),
     [
-        (_dag(t1=""), "PENDING", RunEnd.GOING, "", ""),
-        (_dag(t1=""), "RUNNING", RunEnd.GOING, "", ""),
-        (_dag(t1=""), "DONE", RunEnd.GOING, "", ""),
-        (_dag(t1=""), "MERGE_READY", RunEnd.GOING, "", ""),
-        (_dag(t1=""), "MERGED", RunEnd.COMPLETED, "", ""),
-        (_dag(t1=""), "FAILED", RunEnd.FAILED, "t1", ""),
-        (_dag(t1=""), "STALE", RunEnd.FAILED, "t1", ""),
-        (_dag(t1="", t2="t1"), "FAILED PENDING", RunEnd.FAILED, "t1", "t2"),
-        (_dag(t1="", t2=""), "FAILED PENDING", RunEnd.GOING, "t1", ""),
-        (_dag(t1="", t2=""), "FAILED RUNNING", RunEnd.GOING, "t1", ""),
-        (_dag(t1="", t2=""), "FAILED MERGED", RunEnd.FAILED, "t1", ""),
-        (_dag(t1="", t2="", r1="t1 t2"), "FAILED MERGE_READY PENDING", RunEnd.FAILED, "t1", "t2 r1"),
-        (_dag(t1="", t2="", r1="t1"), "FAILED MERGE_READY PENDING", RunEnd.GOING, "t1", ""),
-        (_dag(t1="", r1="t1"), "MERGE_READY RUNNING", RunEnd.GOING, "", ""),
-        (_dag(t1="", r1="t1"), "MERGE_READY PENDING", RunEnd.GOING, "", ""),
-        (_dag(t1="", r1="t1"), "MERGE_READY FAILED", RunEnd.FAILED, "r1", "t1"),
-        (_dag(t1="", r1="t1", r2="t1"), "MERGE_READY FAILED PENDING", RunEnd.GOING, "r1", ""),
-        (_dag(t1="", r1="t1", r2="t1"), "MERGE_READY FAILED FAILED", RunEnd.FAILED, "r1 r2", "t1"),
-        (_dag(t1="", r1="t1", t2="r1"), "MERGE_READY FAILED PENDING", RunEnd.FAILED, "r1", "t1 t2"),
-        (_dag(t1="", r1="t1", t2="t1"), "MERGE_READY FAILED PENDING", RunEnd.GOING, "r1", ""),
-        (_dag(t1="", t2="t1", r1="t2"), "FAILED PENDING PENDING", RunEnd.FAILED, "t1", "t2 r1"),
-        (_dag(t1="", r1="t1"), "MERGE_READY MERGED", RunEnd.FAILED, "", "t1"),
-        (_dag(t1="", r1="t1", r2="r1"), "MERGED MERGE_READY FAILED", RunEnd.GOING, "r2", ""),
-        (_dag(t1="", r1="t1"), "MERGED MERGED", RunEnd.COMPLETED, "", ""),
+        (_dag(t1=""), "PENDING", GraphProgress.GOING, "", ""),
+        (_dag(t1=""), "RUNNING", GraphProgress.GOING, "", ""),
+        (_dag(t1=""), "DONE", GraphProgress.GOING, "", ""),
+        (_dag(t1=""), "MERGE_READY", GraphProgress.GOING, "", ""),
+        (_dag(t1=""), "MERGED", GraphProgress.COMPLETED, "", ""),
+        (_dag(t1=""), "FAILED", GraphProgress.FAILED, "t1", ""),
+        (_dag(t1=""), "STALE", GraphProgress.FAILED, "t1", ""),
+        (_dag(t1="", t2="t1"), "FAILED PENDING", GraphProgress.FAILED, "t1", "t2"),
+        (_dag(t1="", t2=""), "FAILED PENDING", GraphProgress.GOING, "t1", ""),
+        (_dag(t1="", t2=""), "FAILED RUNNING", GraphProgress.GOING, "t1", ""),
+        (_dag(t1="", t2=""), "FAILED MERGED", GraphProgress.FAILED, "t1", ""),
+        (_dag(t1="", t2="", r1="t1 t2"), "FAILED MERGE_READY PENDING", GraphProgress.FAILED, "t1", "t2 r1"),
+        (_dag(t1="", t2="", r1="t1"), "FAILED MERGE_READY PENDING", GraphProgress.GOING, "t1", ""),
+        (_dag(t1="", r1="t1"), "MERGE_READY RUNNING", GraphProgress.GOING, "", ""),
+        (_dag(t1="", r1="t1"), "MERGE_READY PENDING", GraphProgress.GOING, "", ""),
+        (_dag(t1="", r1="t1"), "MERGE_READY FAILED", GraphProgress.FAILED, "r1", "t1"),
+        (_dag(t1="", r1="t1", r2="t1"), "MERGE_READY FAILED PENDING", GraphProgress.GOING, "r1", ""),
+        (_dag(t1="", r1="t1", r2="t1"), "MERGE_READY FAILED FAILED", GraphProgress.FAILED, "r1 r2", "t1"),
+        (_dag(t1="", r1="t1", t2="r1"), "MERGE_READY FAILED PENDING", GraphProgress.FAILED, "r1", "t1 t2"),
+        (_dag(t1="", r1="t1", t2="t1"), "MERGE_READY FAILED PENDING", GraphProgress.GOING, "r1", ""),
+        (_dag(t1="", t2="t1", r1="t2"), "FAILED PENDING PENDING", GraphProgress.FAILED, "t1", "t2 r1"),
+        (_dag(t1="", r1="t1"), "MERGE_READY MERGED", GraphProgress.FAILED, "", "t1"),
+        (_dag(t1="", r1="t1", r2="r1"), "MERGED MERGE_READY FAILED", GraphProgress.GOING, "r2", ""),
+        (_dag(t1="", r1="t1"), "MERGED MERGED", GraphProgress.COMPLETED, "", ""),
     ],
 )
 def test_a_run_ends_when_nothing_can_move_any_more(
-    dag: Dag, states: str, end: RunEnd, exhausted: str, stranded: str
+    dag: Dag, states: str, end: GraphProgress, exhausted: str, stranded: str
 ) -> None:
     named = {node.id: NodeState(state) for node, state in zip(dag.nodes, states.split(), strict=True)}
     outcome = dag_outcome(dag, _status(named, attempt=3))
@@ -307,13 +307,13 @@ def test_a_run_ends_when_nothing_can_move_any_more(
 @pytest.mark.parametrize("state", [NodeState.FAILED, NodeState.STALE])
 def test_a_failed_node_with_attempts_left_keeps_the_run_going(state: NodeState) -> None:
     outcome = dag_outcome(_dag(t1=""), _status({"t1": state}, attempt=2))
-    assert (outcome.end, outcome.exhausted) == (RunEnd.GOING, ())
+    assert (outcome.end, outcome.exhausted) == (GraphProgress.GOING, ())
 
 
 @pytest.mark.req("F10")
 def test_a_node_without_a_status_is_stranded() -> None:
     outcome = dag_outcome(_dag(t1="", t2=""), _status({"t1": NodeState.MERGED}))
-    assert (outcome.end, outcome.stranded) == (RunEnd.FAILED, ("t2",))
+    assert (outcome.end, outcome.stranded) == (GraphProgress.FAILED, ("t2",))
 
 
 @pytest.mark.req("F3", "F10")
@@ -357,7 +357,7 @@ def test_every_graph_runs_to_its_end_and_completes_when_nothing_fails(dag: Dag, 
     ways = ways_to_the_end(dependencies)
     failures = 0
     for _ in range(12 * len(dag.nodes)):
-        if dag_outcome(dag, status).end is not RunEnd.GOING:
+        if dag_outcome(dag, status).end is not GraphProgress.GOING:
             break
         running = [name for name, node in status.nodes.items() if node.status is NodeState.RUNNING]
         for name in starts(ready_nodes(dag, status), ways, running=running):
@@ -381,10 +381,12 @@ def test_every_graph_runs_to_its_end_and_completes_when_nothing_fails(dag: Dag, 
                 case _:
                     pass
     outcome = dag_outcome(dag, status)
-    assert outcome.end is not RunEnd.GOING
-    assert (outcome.end is RunEnd.COMPLETED) == all(node.status is NodeState.MERGED for node in status.nodes.values())
-    assert (outcome.end is RunEnd.FAILED) == bool(outcome.exhausted)
-    assert failures or outcome.end is RunEnd.COMPLETED
+    assert outcome.end is not GraphProgress.GOING
+    assert (outcome.end is GraphProgress.COMPLETED) == all(
+        node.status is NodeState.MERGED for node in status.nodes.values()
+    )
+    assert (outcome.end is GraphProgress.FAILED) == bool(outcome.exhausted)
+    assert failures or outcome.end is GraphProgress.COMPLETED
 
 
 @pytest.mark.req("F10")
@@ -405,12 +407,12 @@ def test_a_run_is_going_exactly_while_somebody_is_left_who_can_move(dag: Dag, ch
             *(name for name in merging if name not in held),
         ]
         outcome = dag_outcome(dag, status)
-        assert (outcome.end is RunEnd.GOING) == bool(can_move)
-        if outcome.end is RunEnd.FAILED:
+        assert (outcome.end is GraphProgress.GOING) == bool(can_move)
+        if outcome.end is GraphProgress.FAILED:
             merged = {name for name, node in status.nodes.items() if node.status is NodeState.MERGED}
             assert {*outcome.exhausted, *outcome.stranded} == set(status.nodes) - merged
         name = chance.choice(sorted(status.nodes))
-        ways = [state for state in NodeState if MOVES[status.nodes[name].status, state] is Move.LEGAL]
+        ways = [state for state in NodeState if TRANSITIONS[status.nodes[name].status, state] is TransitionKind.LEGAL]
         after = moved(status.nodes[name], chance.choice(ways)) if ways else None
         if isinstance(after, NodeStatus):
             status = status.model_copy(update={"nodes": {**status.nodes, name: after}})

@@ -10,13 +10,21 @@ from hypothesis import strategies as st
 
 from fairwitness.contracts.forge.dag import Dag, DagNode, DagOverlay, NodeState, NodeType
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus
-from fairwitness.rules.dag import MOVES, Move, dag_problems, effective_dag, grown_dag, is_exhausted, moved
+from fairwitness.rules.dag import (
+    TRANSITIONS,
+    TransitionKind,
+    dag_problems,
+    effective_dag,
+    grown_dag,
+    is_exhausted,
+    moved,
+)
 from fairwitness.rules.schedule import (
     GOOD_ENOUGH,
     LOOKAHEAD,
     Frontier,
+    GraphProgress,
     NextTry,
-    RunEnd,
     after_failure,
     collected,
     dag_outcome,
@@ -99,7 +107,7 @@ class _World:
         """A node after one to four legal moves; None if it cannot move."""
         name = self.chance.choice(list(self.nodes))
         for _ in range(self.chance.choice([1, 1, 1, 2, 4])):
-            ways = [state for state in NodeState if MOVES[self.nodes[name].status, state] is Move.LEGAL]
+            ways = [state for state in NodeState if TRANSITIONS[self.nodes[name].status, state] is TransitionKind.LEGAL]
             after = moved(self.nodes[name], self.chance.choice(ways)) if ways else None
             if not isinstance(after, NodeStatus):
                 return None
@@ -210,7 +218,7 @@ def test_every_run_ends_with_at_most_its_attempts_and_never_before_its_dependenc
             go(name, NodeState.RUNNING)
         if not running:
             break
-        assert frontier.end is RunEnd.GOING
+        assert frontier.end is GraphProgress.GOING
         name = running.pop(chance.randrange(len(running)))
         if chance.randrange(100) < failing:
             go(name, NodeState.FAILED)
@@ -226,7 +234,7 @@ def test_every_run_ends_with_at_most_its_attempts_and_never_before_its_dependenc
     outcome = frontier.outcome()
     assert outcome == dag_outcome(world.dag, _status(nodes))
     assert max(began.values()) <= world.most
-    assert outcome.end is (RunEnd.FAILED if outcome.exhausted else RunEnd.COMPLETED)
+    assert outcome.end is (GraphProgress.FAILED if outcome.exhausted else GraphProgress.COMPLETED)
     assert outcome.exhausted == tuple(name for name in graph if is_exhausted(nodes[name]))
 
 
@@ -277,7 +285,7 @@ def test_a_node_that_the_run_does_not_know_yet_is_not_started_and_nothing_builds
     dag = _dag(t1="", t2="t1")
     frontier = Frontier(dag, {"t2": _at("t2")})
     assert frontier.starts(()) == ()
-    assert (frontier.end, frontier.outcome().stranded) == (RunEnd.FAILED, ("t1", "t2"))
+    assert (frontier.end, frontier.outcome().stranded) == (GraphProgress.FAILED, ("t1", "t2"))
     frontier.grow(dag, {"t1": _at("t1")})
     assert frontier.starts(()) == ("t1",)
 
@@ -287,10 +295,10 @@ def test_a_node_that_was_given_more_attempts_is_awaited_and_then_ready_again() -
     dag = _dag(t1="", t2="t1")
     frontier = Frontier(dag, _all(dag, most=1))
     frontier.moved(_at("t1", NodeState.FAILED, most=1))
-    assert (frontier.outcome().end, frontier.outcome().exhausted) == (RunEnd.FAILED, ("t1",))
+    assert (frontier.outcome().end, frontier.outcome().exhausted) == (GraphProgress.FAILED, ("t1",))
     for node, chosen in ((_at("t1", NodeState.FAILED, most=2), ()), (_at("t1", attempt=2, most=2), ("t1",))):
         frontier.moved(node)
-        assert (frontier.outcome().end, frontier.outcome().exhausted) == (RunEnd.GOING, ())
+        assert (frontier.outcome().end, frontier.outcome().exhausted) == (GraphProgress.GOING, ())
         assert frontier.starts(()) == chosen
 
 
@@ -299,9 +307,9 @@ def test_what_waits_in_vain_is_told_anew_when_it_was_merged_after_all() -> None:
     dag = _dag(t1="", t2="", r1="t1 t2")
     lost = {"t1": _at("t1", NodeState.MERGE_READY), "t2": _at("t2", NodeState.FAILED, attempt=3), "r1": _at("r1")}
     frontier = Frontier(dag, lost)
-    assert (frontier.outcome().end, frontier.outcome().stranded) == (RunEnd.FAILED, ("t1", "r1"))
+    assert (frontier.outcome().end, frontier.outcome().stranded) == (GraphProgress.FAILED, ("t1", "r1"))
     frontier.moved(_at("t1", NodeState.MERGED))
-    assert (frontier.outcome().end, frontier.outcome().stranded) == (RunEnd.FAILED, ("r1",))
+    assert (frontier.outcome().end, frontier.outcome().stranded) == (GraphProgress.FAILED, ("r1",))
 
 
 @pytest.mark.req("P9")
@@ -345,7 +353,7 @@ def test_thousands_of_writers_of_one_file_are_worked_off_one_by_one(own: bool) -
         frontier.moved(_at(name, NodeState.RUNNING))
         assert frontier.starts((name,)) == ()
         frontier.moved(_at(name, NodeState.MERGED))
-    assert frontier.end is RunEnd.COMPLETED
+    assert frontier.end is GraphProgress.COMPLETED
 
 
 @pytest.mark.req("F10", "X7")
@@ -360,9 +368,9 @@ def test_a_graph_of_ten_thousand_nodes_runs_to_its_end() -> None:
     assert dag_problems(dag) == ()
     frontier = Frontier(dag, _all(dag))
     running: list[str] = []
-    while frontier.end is RunEnd.GOING:
+    while frontier.end is GraphProgress.GOING:
         for name in frontier.starts(running):
             running.append(name)
             frontier.moved(_at(name, NodeState.RUNNING))
         frontier.moved(_at(running.pop(chance.randrange(len(running))), NodeState.MERGED))
-    assert frontier.end is RunEnd.COMPLETED
+    assert frontier.end is GraphProgress.COMPLETED

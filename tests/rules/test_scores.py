@@ -18,8 +18,8 @@ from fairwitness.rules.scores import (
     QUALITY_CYCLES,
     REMEDIATION_CYCLES,
     GapMove,
-    GateFacts,
-    GateMove,
+    PhaseGateFacts,
+    PhaseGateMove,
     RubberStamp,
     adjusted_limit,
     after_gaps,
@@ -54,8 +54,8 @@ def _facts(
     quality: bool = False,
     dependents: bool = False,
     complete: bool = False,
-) -> GateFacts:
-    return GateFacts(
+) -> PhaseGateFacts:
+    return PhaseGateFacts(
         outcome=outcome,
         recommendation=recommendation,
         score_tenths=score,
@@ -80,7 +80,7 @@ FACTS = st.builds(
     dependents=st.booleans(),
     complete=st.booleans(),
 )
-_PASSES = (GateMove.PASS, GateMove.PASS_INCOMPLETE, GateMove.PASS_EXHAUSTED)
+_PASSES = (PhaseGateMove.PASS, PhaseGateMove.PASS_INCOMPLETE, PhaseGateMove.PASS_EXHAUSTED)
 
 
 @pytest.mark.req("A20")
@@ -165,7 +165,7 @@ def test_every_excluded_pair_is_told_at_once_and_no_other() -> None:
 @pytest.mark.req("A13", "A14")
 @GENERATED
 @given(FACTS)
-def test_the_gate_answers_whatever_it_is_asked_and_never_passes_below_seven(facts: GateFacts) -> None:
+def test_the_gate_answers_whatever_it_is_asked_and_never_passes_below_seven(facts: PhaseGateFacts) -> None:
     answer = phase_gate(facts)
     if answer.move in _PASSES:
         assert facts.outcome is PhaseOutcome.COMPLETED
@@ -173,8 +173,8 @@ def test_the_gate_answers_whatever_it_is_asked_and_never_passes_below_seven(fact
         assert facts.score_tenths is not None
         assert facts.score_tenths >= 70
     if facts.recommendation is Recommendation.ROLLBACK:
-        assert answer.move is GateMove.ROLL_BACK
-    if answer.move is GateMove.FAIL_AND_HALT:
+        assert answer.move is PhaseGateMove.ROLL_BACK
+    if answer.move is PhaseGateMove.FAIL_AND_HALT:
         assert facts.has_dependents
         assert not facts.complete
 
@@ -182,7 +182,7 @@ def test_the_gate_answers_whatever_it_is_asked_and_never_passes_below_seven(fact
 @pytest.mark.req("A13", "A14")
 @GENERATED
 @given(FACTS, st.integers(1, 30))
-def test_a_better_score_never_costs_a_pass(facts: GateFacts, more: int) -> None:
+def test_a_better_score_never_costs_a_pass(facts: PhaseGateFacts, more: int) -> None:
     better = facts.model_copy(update={"score_tenths": min(100, (facts.score_tenths or 0) + more)})
     if phase_gate(facts).move in _PASSES:
         assert phase_gate(better).move in _PASSES
@@ -191,25 +191,25 @@ def test_a_better_score_never_costs_a_pass(facts: GateFacts, more: int) -> None:
 @pytest.mark.req("A13", "A14")
 @GENERATED
 @given(FACTS)
-def test_remediation_ends_within_its_cycles(facts: GateFacts) -> None:
+def test_remediation_ends_within_its_cycles(facts: PhaseGateFacts) -> None:
     limit = QUALITY_CYCLES if facts.quality else REMEDIATION_CYCLES
-    if phase_gate(facts).move is GateMove.REMEDIATE:
+    if phase_gate(facts).move is PhaseGateMove.REMEDIATE:
         assert facts.cycles < limit
         assert facts.score_tenths is not None
         assert 70 <= facts.score_tenths < facts.threshold_tenths
-    assert phase_gate(facts.model_copy(update={"cycles": limit})).move is not GateMove.REMEDIATE
+    assert phase_gate(facts.model_copy(update={"cycles": limit})).move is not PhaseGateMove.REMEDIATE
 
 
 @pytest.mark.req("A13", "A14")
 @GENERATED
 @given(FACTS)
 def test_a_quality_run_marks_nothing_incomplete_and_fails_nothing_that_would_not_fail_without_it(
-    facts: GateFacts,
+    facts: PhaseGateFacts,
 ) -> None:
     with_, without = (phase_gate(facts.model_copy(update={"quality": quality})).move for quality in (True, False))
-    assert with_ is not GateMove.PASS_INCOMPLETE
-    assert without is not GateMove.PASS_EXHAUSTED
-    fails = (GateMove.FAIL_AND_HALT, GateMove.FAIL_AND_GO_ON)
+    assert with_ is not PhaseGateMove.PASS_INCOMPLETE
+    assert without is not PhaseGateMove.PASS_EXHAUSTED
+    fails = (PhaseGateMove.FAIL_AND_HALT, PhaseGateMove.FAIL_AND_GO_ON)
     assert (with_ in fails) == (without in fails)
 
 

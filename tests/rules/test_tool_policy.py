@@ -13,11 +13,11 @@ from fairwitness.contracts.common.tools import (
     POLICIES,
     Access,
     Allowed,
-    Refused,
     Role,
     Scope,
     Tool,
     ToolCall,
+    ToolRefusal,
 )
 from fairwitness.rules.tool_policy import access, may_call, path_problem, sql_problem
 
@@ -52,7 +52,7 @@ def _writes(role: Role, *paths: str, tool: Tool = Tool.CREATE_FILE, scope: Scope
 
 def _reason(role: str, call: ToolCall, scope: Scope = SCOPE) -> str:
     answer = may_call(role, call, scope)
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, ToolRefusal)
     return answer.reason
 
 
@@ -64,7 +64,7 @@ def test_every_role_has_a_policy_and_every_field_of_the_matrix_a_word() -> None:
         assert (granted is Access.DENIED) == (tool not in POLICIES[role].tools)
         answer = may_call(role, GOOD.get(tool, ToolCall(tool=tool, paths=("src/auth/a.py",))), SCOPE)
         if granted is Access.DENIED:
-            assert answer == Refused(reason=f"{role.value} does not have {tool.value}")
+            assert answer == ToolRefusal(reason=f"{role.value} does not have {tool.value}")
 
 
 _SIGNS = {Access.ALLOWED: "+", Access.SCOPED: "o", Access.DENIED: "-"}

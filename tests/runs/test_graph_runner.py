@@ -10,14 +10,14 @@ import pytest
 
 from fairwitness.app.assembly.engine import RunnerFactory, begin_graph
 from fairwitness.contracts.common.vocabulary import Workflow
-from fairwitness.contracts.feature.events import RunStarted
+from fairwitness.contracts.feature.events import FeatureRunStarted
 from fairwitness.contracts.forge.dag import DagOverlay, NodeState
 from fairwitness.contracts.forge.events import BranchMerged, MergeFinished, MergeStarted, NodeChanged, TaskVerified
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.errors import UsageError
 from fairwitness.git import quarantine
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.next_forge_move import Move, MoveKind
+from fairwitness.rules.next_forge_move import ForgeMove, ForgeMoveKind
 from fairwitness.runs.forge.runner import ForgeRunner
 from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 from fairwitness.sandbox.probe import probe
@@ -54,7 +54,7 @@ def begin(repository: Path, root: Path) -> None:
 def runner(person: Person) -> Iterator[ForgeRunner]:
     factory = RunnerFactory(person.folder)
     runner = factory.forge_runner(RUN)
-    asyncio.run(runner.act(Move(MoveKind.START)))
+    asyncio.run(runner.act(ForgeMove(ForgeMoveKind.START)))
     yield runner
     factory.ledger.close()
 
@@ -203,7 +203,7 @@ def test_a_run_of_graphs_has_no_graph_that_was_never_begun(tmp_path: Path) -> No
 def test_what_the_run_itself_tells_is_let_pass_by_its_graphs(tmp_path: Path) -> None:
     ledger = Ledger.open_file(tmp_path / "evidence.db")
     log = log_of(ledger, 1)
-    began = RunStarted.model_validate(
+    began = FeatureRunStarted.model_validate(
         {
             "slug": "x",
             "mode": "autonomous",

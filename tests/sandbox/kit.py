@@ -14,7 +14,7 @@ import pytest
 
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits
+from fairwitness.contracts.common.sandbox import Command, Confinement, End, SandboxLimits
 from fairwitness.sandbox.probe import is_kernel_able, probe
 from fairwitness.sandbox.runner import Attached, Finished, Runner
 from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
@@ -93,7 +93,7 @@ class Bench:
         return Command(
             argv=argv,
             confinement=Confinement(**(given | confinement)),
-            limits=Limits(**({"wall_s": 60.0} | (limits or {}))),
+            limits=SandboxLimits(**({"wall_s": 60.0} | (limits or {}))),
             purpose="test",
             **others,
         )

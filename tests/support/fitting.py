@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fairwitness.contracts.common.approvals import ApprovalRecord, ApprovalRequest
-from fairwitness.contracts.common.vocabulary import Risk, Status
+from fairwitness.contracts.common.vocabulary import CompletionStatus, Risk
 from fairwitness.contracts.feature.document import SIGNATURES, Presence, SignedDocument
 from fairwitness.contracts.feature.intake import IntakeReturn
 from fairwitness.contracts.feature.pushback import PushbackLog
@@ -50,7 +50,7 @@ def fit_signed(document: Plain, shape: type[SignedDocument[Any]]) -> None:
     document["agent_output"]["agent"] = shape.signer.value
     said = document["completion"]
     if said["status"] not in signature.statuses:
-        said["status"] = Status.DONE.value
+        said["status"] = CompletionStatus.DONE.value
     for name in ("severity", "risk_level", "evidence_summary"):
         presence = getattr(signature, name)
         if presence is Presence.NULL:

@@ -23,7 +23,7 @@ from fairwitness.contracts.autopilot import (
 from fairwitness.contracts.autopilot import context_map as discuss
 from fairwitness.contracts.autopilot import rating as gaps
 from fairwitness.contracts.autopilot import returns as debug
-from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
 from fairwitness.contracts.autopilot.rating import band_of
 from fairwitness.contracts.autopilot.vocabulary import blocked_by
 from fairwitness.contracts.common.base import instant
@@ -276,7 +276,7 @@ AUTOPILOT_FITTINGS: dict[type, Fitting] = {
     debug.DebugSession: _debug_session,
     discuss.DiscussedQuestion: together("answer", "answered_at"),
     discuss.DiscussedPhase: _discussed,
-    Event: _event,
+    AutopilotEventBase: _event,
     events_phase.PhaseSkipped.Details: _skipped,
     events_quality.RemediationCompleted.Details: _remediation,
     events_quality.DiscussAnswersRecorded.Details: ordered("questions_answered", "questions_asked"),

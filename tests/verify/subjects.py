@@ -15,7 +15,7 @@ from typing import Any
 from fairwitness.app.assembly.backends import runner
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import scratch_root, state_of
-from fairwitness.contracts.verify.report import Side, Subject
+from fairwitness.contracts.verify.report import Side, VerifySubject
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.ledger import Ledger
@@ -95,7 +95,7 @@ class World:
         **differs: Any,
     ) -> SubjectOutcome:
         """Verifies a subject."""
-        subject = Subject(task_id=task, round=round_)
+        subject = VerifySubject(task_id=task, round=round_)
         deps = replace(self.deps, **differs)
         return prove(deps, run_id, subject, base=self.side(base), head=self.side(head), stop=stop)
 

@@ -10,7 +10,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command
 from fairwitness.contracts.verify.checks import CheckSpec, Discovered, Language, Project, ReportFormat, VerifySettings
 from fairwitness.contracts.verify.report import Side
-from fairwitness.contracts.verify.results import Comparison, Evidence, Item, Move, Moved, Outcome, Ran
+from fairwitness.contracts.verify.results import Comparison, Evidence, ItemChange, ItemOutcome, Moved, Ran, ReportItem
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import system_clock
@@ -118,7 +118,7 @@ def proven(tmp_path: Path) -> Iterator[Callable[[Play], VerificationResult]]:
         yield prove
 
 
-def _move(proven: VerificationResult) -> Move | None:
+def _move(proven: VerificationResult) -> ItemChange | None:
     (line,) = proven.checks
     return next((moved.move for moved in line.moved if moved.id == ID), None)
 
@@ -148,7 +148,7 @@ BROKEN: dict[str, tuple[Passes, str]] = {
 def test_luck_blocks_nobody(passes: Passes, proven: Callable[[Play], VerificationResult]) -> None:
     told = proven(Play(passes))
     assert told.answer.answer == "open", told.answer
-    assert _move(told) in (Move.FLAKY, None)
+    assert _move(told) in (ItemChange.FLAKY, None)
 
 
 @pytest.mark.req("P9", "X1")
@@ -169,7 +169,7 @@ def test_the_whole_suite_is_not_run_again_for_what_is_simply_broken(
     assert [at for at, alone in play.runs if not alone] == ["base", "head", "protected"]
 
 
-def checked(after: Evidence, *moves: Move | None) -> CheckRuns:
+def checked(after: Evidence, *moves: ItemChange | None) -> CheckRuns:
     project = Project(root=".", language=Language.OTHER, manifests=())
     comparison = Comparison(counts={}, moved=tuple(Moved(id=f"t::{move}", move=move) for move in moves if move))
     ran = Ran(check="suite", evidence=after, assessment=None)
@@ -177,24 +177,24 @@ def checked(after: Evidence, *moves: Move | None) -> CheckRuns:
 
 
 def test_new_tests_are_asked_about_also_where_the_base_was_red() -> None:
-    assert is_no_worse(checked(Evidence.FAILED, Move.STILL_BROKEN, Move.NEW_PASSING))
-    assert is_no_worse(checked(Evidence.FAILED, Move.FLAKY))
+    assert is_no_worse(checked(Evidence.FAILED, ItemChange.STILL_BROKEN, ItemChange.NEW_PASSING))
+    assert is_no_worse(checked(Evidence.FAILED, ItemChange.FLAKY))
     assert is_no_worse(checked(Evidence.PASSED, None))
-    assert not is_no_worse(checked(Evidence.FAILED, Move.STILL_BROKEN, Move.BROKEN))
-    assert not is_no_worse(checked(Evidence.FAILED, Move.NEW_FAILING))
+    assert not is_no_worse(checked(Evidence.FAILED, ItemChange.STILL_BROKEN, ItemChange.BROKEN))
+    assert not is_no_worse(checked(Evidence.FAILED, ItemChange.NEW_FAILING))
     assert not is_no_worse(checked(Evidence.NONE, None))
 
 
 @pytest.mark.parametrize(
     ("outcomes", "noticed"),
     [
-        ({"t::new": Outcome.PASSED, "t::old": Outcome.FAILED}, False),
-        ({"t::new": Outcome.FAILED, "t::old": Outcome.FAILED}, True),
-        ({"t::new": Outcome.ERROR}, True),
-        ({"t": Outcome.ERROR}, None),
+        ({"t::new": ItemOutcome.PASSED, "t::old": ItemOutcome.FAILED}, False),
+        ({"t::new": ItemOutcome.FAILED, "t::old": ItemOutcome.FAILED}, True),
+        ({"t::new": ItemOutcome.ERROR}, True),
+        ({"t": ItemOutcome.ERROR}, None),
     ],
 )
-def test_a_mutant_is_judged_by_the_new_tests_alone(outcomes: dict[str, Outcome], noticed: bool | None) -> None:
-    items = tuple(Item(id=id_, outcome=outcome) for id_, outcome in outcomes.items())
+def test_a_mutant_is_judged_by_the_new_tests_alone(outcomes: dict[str, ItemOutcome], noticed: bool | None) -> None:
+    items = tuple(ReportItem(id=id_, outcome=outcome) for id_, outcome in outcomes.items())
     ran = Ran(check="suite", evidence=Evidence.FAILED, assessment=None, items=items)
     assert _noticed(ran, frozenset({"t::new"})) is noticed

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.sandbox import Confined, End, Limits, Stream, Violation
+from fairwitness.contracts.common.sandbox import Confined, End, OutputStream, SandboxLimits, Violation
 from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat
 from fairwitness.contracts.verify.report import Side
-from fairwitness.contracts.verify.results import Evidence, Item, Outcome, Report
+from fairwitness.contracts.verify.results import Evidence, ItemOutcome, Report, ReportItem
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.rules.check_outcome import judge
@@ -22,8 +22,8 @@ from fairwitness.verify.verification import production_files, protected_tree, re
 from git.person import Person
 
 SHA = "sha256:" + "0" * 64
-GOOD = Report(items=(Item(id="a", outcome=Outcome.PASSED),))
-BAD = Report(items=(Item(id="a", outcome=Outcome.FAILED),))
+GOOD = Report(items=(ReportItem(id="a", outcome=ItemOutcome.PASSED),))
+BAD = Report(items=(ReportItem(id="a", outcome=ItemOutcome.FAILED),))
 
 
 def confined(end: End, **differs: Any) -> Confined:
@@ -35,7 +35,7 @@ def confined(end: End, **differs: Any) -> Confined:
         "env_keys": (),
         "env_sha256": SHA,
         "policy_sha256": SHA,
-        "limits": Limits(),
+        "limits": SandboxLimits(),
         "purpose": "test",
         "tier": SandboxTier.NAMESPACES,
         "tier_wanted": SandboxTier.NAMESPACES,
@@ -50,8 +50,8 @@ def confined(end: End, **differs: Any) -> Confined:
         "cpu_ms": 1,
         "peak_memory": 1,
         "peak_processes": 1,
-        "stdout": Stream(total=0, sha256=SHA, truncated=False),
-        "stderr": Stream(total=0, sha256=SHA, truncated=False),
+        "stdout": OutputStream(total=0, sha256=SHA, truncated=False),
+        "stderr": OutputStream(total=0, sha256=SHA, truncated=False),
         "violations": (),
         "observation": "full",
         "dotgit_ok": True,
@@ -255,16 +255,16 @@ def test_a_change_without_tests_has_nothing_to_protect(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("message", "outcome", "is_one"),
     [
-        ("assert 190 == 180\n +  where 190 = price(200, 10)", Outcome.FAILED, True),
-        ("AssertionError: 1 != 2", Outcome.FAILED, True),
-        ("Failed: DID NOT RAISE <class 'ValueError'>", Outcome.FAILED, True),
-        ("", Outcome.FAILED, True),
-        ("ValueError: unknown interval", Outcome.FAILED, False),
-        ("TypeError: unsupported operand", Outcome.FAILED, False),
-        ("assert 1 == 2", Outcome.ERROR, False),
-        ("", Outcome.PASSED, False),
+        ("assert 190 == 180\n +  where 190 = price(200, 10)", ItemOutcome.FAILED, True),
+        ("AssertionError: 1 != 2", ItemOutcome.FAILED, True),
+        ("Failed: DID NOT RAISE <class 'ValueError'>", ItemOutcome.FAILED, True),
+        ("", ItemOutcome.FAILED, True),
+        ("ValueError: unknown interval", ItemOutcome.FAILED, False),
+        ("TypeError: unsupported operand", ItemOutcome.FAILED, False),
+        ("assert 1 == 2", ItemOutcome.ERROR, False),
+        ("", ItemOutcome.PASSED, False),
     ],
 )
-def test_a_crash_is_no_assertion(message: str, outcome: Outcome, is_one: bool) -> None:
+def test_a_crash_is_no_assertion(message: str, outcome: ItemOutcome, is_one: bool) -> None:
     """A test that only calls the code fails when the code crashes; that says nothing about the test."""
-    assert _is_assertion(Item(id="a", outcome=outcome, message=message)) is is_one
+    assert _is_assertion(ReportItem(id="a", outcome=outcome, message=message)) is is_one

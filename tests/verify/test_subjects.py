@@ -19,7 +19,7 @@ from fairwitness.app.views.evidence import read_execution
 from fairwitness.app.views.gates import one_gate, run_gates
 from fairwitness.contracts.common.evidence import Observation, Phase
 from fairwitness.contracts.common.gates import Blocked, Open
-from fairwitness.contracts.verify.report import Subject
+from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.clock import spell, system_clock
 from fairwitness.ledger.record import Record
@@ -52,7 +52,7 @@ def world(tmp_path: Path) -> Iterator[Opened]:
 
 
 def answer(world: World, task: str, round_: int) -> Open | Blocked | None:
-    return gate_answer(world.deps.ledger, RUN, Subject(task_id=task, round=round_))
+    return gate_answer(world.deps.ledger, RUN, VerifySubject(task_id=task, round=round_))
 
 
 @pytest.mark.req("P9", "F6")
@@ -178,7 +178,7 @@ def test_a_change_that_was_proven_to_its_end_is_only_told(tmp_path: Path, world:
     person = make(tmp_path)
     branch(person, "red", price="0\n")
     here = world()
-    deps, subject = here.deps, Subject(task_id="task-01", round=1)
+    deps, subject = here.deps, VerifySubject(task_id="task-01", round=1)
     base, head = here.side("main"), here.side("red")
     change = ProposedChange(base, head, deps.shadow.diff(base.tree, head.tree))
     before, after = (discover(TreeView(deps.shadow, side.tree), deps.settings) for side in (base, head))

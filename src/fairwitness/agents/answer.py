@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.catalog import BY_NAME
-from fairwitness.contracts.common.problems import Level, spell_path
-from fairwitness.contracts.common.vocabulary import Status
+from fairwitness.contracts.common.problems import ProblemLevel, spell_path
+from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.errors import BadDocument
 from fairwitness.kit.documents import Format, read
 from fairwitness.kit.limits import CHECKED
@@ -51,7 +51,7 @@ def read_answer(
     submitted: Mapping[str, Any] | None,
     contract: str,
     known: Mapping[str, Any],
-    statuses: Collection[Status] = (),
+    statuses: Collection[CompletionStatus] = (),
 ) -> ReadAnswer:
     """Return an agent's answer and every problem with it; a submitted answer takes precedence over the text."""
     found = FoundAnswer(dict(submitted)) if submitted is not None else find_answer(text)
@@ -61,12 +61,12 @@ def read_answer(
     problems = tuple(
         visible(f"{spell_path(problem.where)}: expected {problem.expected}, found {problem.found}")
         for problem in problems_in(value, BY_NAME[contract], strict=True)
-        if problem.level is Level.ERROR
+        if problem.level is ProblemLevel.ERROR
     )
     return ReadAnswer(value, (*problems, *_status_problems(value, statuses)))
 
 
-def _status_problems(value: Mapping[str, Any], statuses: Collection[Status]) -> tuple[str, ...]:
+def _status_problems(value: Mapping[str, Any], statuses: Collection[CompletionStatus]) -> tuple[str, ...]:
     completion = value.get("completion")
     said = completion.get("status") if isinstance(completion, dict) else None
     if not statuses or said is None or said in {status.value for status in statuses}:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Happening, Kind, Probe, Stop, Usage
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.sandbox.runner import Runner
@@ -25,7 +25,7 @@ OnHappening = Callable[[Happening], None]
 class Endpoint:
     """Where the model is: always our gateway. The token is valid for this dispatch only."""
 
-    dialect: Dialect
+    dialect: ApiDialect
     token: str = field(repr=False)
     model: str
     url: str | None = None

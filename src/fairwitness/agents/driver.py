@@ -13,7 +13,7 @@ from typing import Any
 from fairwitness.agents.answer import ReadAnswer, read_answer
 from fairwitness.agents.base import AgentJob, AgentTurn, Backend, Session
 from fairwitness.agents.prompt_text import retry_prompt
-from fairwitness.contracts.agents.dispatch import Kind, Outcome, OutcomeStatus, Stop, Usage
+from fairwitness.contracts.agents.dispatch import DispatchOutcome, Kind, OutcomeStatus, Stop, Usage
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.errors import FairWitnessError, NotReady, UsageError
 from fairwitness.kit.text import visible, visible_lines
@@ -55,7 +55,7 @@ class BudgetCut:
 
 async def drive(
     backend: Backend, job: AgentJob, *, stop: asyncio.Event | None = None, cut: BudgetCut | None = None
-) -> Outcome:
+) -> DispatchOutcome:
     """Run a dispatch and return its outcome; `stop` and `cut` end it early. A failing agent or model never raises."""
     talk = _Conversation()
     talking = asyncio.ensure_future(_converse(backend, job, talk))
@@ -144,10 +144,10 @@ async def _end(talk: _Conversation, talking: "asyncio.Future[_Ending]") -> None:
         talking.exception()  # mark it as retrieved; it no longer matters
 
 
-def _outcome(job: AgentJob, talk: _Conversation, ending: _Ending) -> Outcome:
+def _outcome(job: AgentJob, talk: _Conversation, ending: _Ending) -> DispatchOutcome:
     status, cause, problems = ending
     turn = talk.turn
-    return Outcome(
+    return DispatchOutcome(
         status=status,
         answer=talk.read.value if status is OutcomeStatus.OK else None,
         raw_text=visible_lines(turn.text)[-_KEPT:] if turn is not None else "",

@@ -24,7 +24,7 @@ from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.agents.worktree_watch import WorktreeChange, WorktreeWatch
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.contracts.agents.dispatch import Denial, EnforcementTier, Happening, Kind, Probe, Stop
-from fairwitness.contracts.common.tools import Allowed, Refused, Tool, ToolCall
+from fairwitness.contracts.common.tools import Allowed, Tool, ToolCall, ToolRefusal
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.kit.files import create_file, is_file
 from fairwitness.rules.tool_policy import may_call
@@ -305,7 +305,7 @@ class _HeardToolbox(Toolbox):
     def offered(self) -> tuple[ToolSpec, ...]:
         return self._inner.offered()
 
-    def judge(self, call: ToolCall, *, target: str = "") -> Allowed | Refused:
+    def judge(self, call: ToolCall, *, target: str = "") -> Allowed | ToolRefusal:
         return self._inner.judge(call, target=target)
 
     def deny(self, denial: Denial) -> None:

@@ -20,7 +20,7 @@ from pydantic_core.core_schema import ModelSchema
 from fairwitness.agents.base import AnswerForm
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.ids import GitRef, RelPath, SafeName
-from fairwitness.contracts.common.vocabulary import Status
+from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.contracts.feature.document import SIGNATURES, Presence, SignedDocument
 from fairwitness.errors import UsageError
 from fairwitness.kit.text import visible
@@ -109,7 +109,7 @@ def _narrow(schema: Schema, shape: Any) -> None:
         return
     signature = SIGNATURES[shape.signer]
     said = schema["$defs"]["Completion"]["properties"]
-    allowed = [status.value for status in Status if status in signature.statuses]
+    allowed = [status.value for status in CompletionStatus if status in signature.statuses]
     said["status"] = {"enum": allowed, "type": "string"}
     for name in ("severity", "risk_level", "evidence_summary"):
         presence = getattr(signature, name)

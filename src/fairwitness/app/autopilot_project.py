@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from fairwitness.contracts.autopilot.roadmap import DEFAULT_SPEC_PATHS, CommandKind, ProjectConfig, Roadmap, UiFiles
 from fairwitness.contracts.autopilot.state import SpecLock
-from fairwitness.contracts.common.problems import Level, spell_path
+from fairwitness.contracts.common.problems import ProblemLevel, spell_path
 from fairwitness.errors import BadDocument, FairWitnessError, NotStored, StoreError, UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
@@ -53,7 +53,7 @@ def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
         raise UsageError(f"there is no {layout.ROADMAP}", next_step="fairwitness autopilot init writes a template")
     reading = read_roadmap(text)
     if reading.roadmap is None:
-        wrong = [problem for problem in reading.problems if problem.level is Level.ERROR]
+        wrong = [problem for problem in reading.problems if problem.level is ProblemLevel.ERROR]
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         place = spell_path(wrong[0].where).removeprefix("line ")
         raise UsageError(

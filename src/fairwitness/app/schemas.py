@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from fairwitness.contracts.catalog import BY_NAME, CATALOG, CatalogEntry
-from fairwitness.contracts.common.problems import Level, Problem, spell_path
+from fairwitness.contracts.common.problems import Problem, ProblemLevel, spell_path
 from fairwitness.errors import BadDocument, FairWitnessError, Position, UsageError
 from fairwitness.kit import files, json_text
 from fairwitness.kit.documents import SUFFIXES, Document, Format, read
@@ -85,7 +85,7 @@ class DocumentViolation:
 
     line: int
     column: int
-    level: Level
+    level: ProblemLevel
     field: str
     expected: str
     found: str
@@ -104,7 +104,7 @@ class DocumentReport:
     @property
     def errors(self) -> int:
         """The number of violations that make the document invalid."""
-        return sum(violation.level is Level.ERROR for violation in self.violations)
+        return sum(violation.level is ProblemLevel.ERROR for violation in self.violations)
 
 
 def json_schema(entry: CatalogEntry) -> dict[str, Any]:
@@ -218,7 +218,12 @@ def _check_file(path: Path, entry: CatalogEntry | None, *, strict: bool) -> Docu
 
 def _unreadable(error: BadDocument) -> DocumentViolation:
     return DocumentViolation(
-        error.position.line, error.position.column, Level.ERROR, "(document)", "a readable document", error.reason
+        error.position.line,
+        error.position.column,
+        ProblemLevel.ERROR,
+        "(document)",
+        "a readable document",
+        error.reason,
     )
 
 

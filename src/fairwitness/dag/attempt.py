@@ -4,7 +4,7 @@ A failure becomes part of the result and is not raised. A helper that solves a m
 branch of its own: it starts from the conflict, and its result is proven like any other attempt.
 """
 
-from fairwitness.contracts.graph.orders import AttemptOrder, AttemptResult, Candidate, Prepared, Proof, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptResult, AttemptStart, Candidate, Proof, Worked
 from fairwitness.dag.ports import AttemptPort
 from fairwitness.engine.base import Flow, Json, StepError
 
@@ -39,7 +39,7 @@ async def _made(flow: Flow, attempts: AttemptPort, order: AttemptOrder) -> Attem
     async def prepare() -> Json:
         return (await attempts.prepare(order)).plain()
 
-    prepared = Prepared.model_validate(await flow.step("prepare", prepare))
+    prepared = AttemptStart.model_validate(await flow.step("prepare", prepare))
 
     async def work() -> Json:
         return (await attempts.work(order, prepared)).plain()

@@ -31,8 +31,8 @@ from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, ExecutionStatus, Flow, Json, RunOutcome
 from fairwitness.errors import EventsBroken
 from fairwitness.rules import graph_events
-from fairwitness.rules.graph_run import CHILDREN, GraphRun, Stage, verified_before
-from fairwitness.rules.schedule import DagOutcome, Frontier, RunEnd, collected
+from fairwitness.rules.graph_run import CHILDREN, AttemptStage, GraphRun, verified_before
+from fairwitness.rules.schedule import DagOutcome, Frontier, GraphProgress, collected
 
 HELP = "help"
 
@@ -58,8 +58,8 @@ class Children:
         Helpers count towards the cap, since they are agents too. Nodes that conflicted first get a helper first, and
         nothing new starts while a helper waits for a free place.
         """
-        working = run.in_stage((Stage.WORKING,))
-        helping = run.in_stage((Stage.HELPING,))[: max(0, self._options.cap - len(working))]
+        working = run.in_stage((AttemptStage.WORKING,))
+        helping = run.in_stage((AttemptStage.HELPING,))[: max(0, self._options.cap - len(working))]
         found = [self._attempt(run, node) for node in (*working, *helping)]
         if run.batch is not None:
             found.append(Child(f"{run.run_id}/m/{run.batch.number}", MERGE))
@@ -71,7 +71,7 @@ class Children:
             return self._merge(run).plain()
         work = run.work[child.node]
         order = self.order(run, dependencies, child.node, work.attempt)
-        if work.stage is Stage.HELPING:
+        if work.stage is AttemptStage.HELPING:
             branch = sub_branch(order.branch, HELP)
             order = order.model_copy(update={"branch": branch, "conflict": work.collision, "includes": ()})
         return order.plain()
@@ -94,7 +94,7 @@ class Children:
         """Return the child that works on a node, or that helps it with a conflict."""
         work = run.work[node]
         id_ = f"{run.run_id}/t/{node}/{work.attempt}"
-        return Child(f"{id_}/{HELP}", HELPER, node) if work.stage is Stage.HELPING else Child(id_, ATTEMPT, node)
+        return Child(f"{id_}/{HELP}", HELPER, node) if work.stage is AttemptStage.HELPING else Child(id_, ATTEMPT, node)
 
     def _merge(self, run: GraphRun) -> MergeOrder:
         assert run.batch is not None
@@ -278,14 +278,14 @@ class Executor:
     def _is_over(self, outcome: DagOutcome) -> bool:
         """Return whether the graph has ended. Only valid while no child runs, so nothing is left to be merged
         either."""
-        return outcome.end is not RunEnd.GOING or (self._halt or self._stuck) is not None
+        return outcome.end is not GraphProgress.GOING or (self._halt or self._stuck) is not None
 
     async def _end(self, outcome: DagOutcome) -> GraphEnd:
         """Return the end of this run of the loop. While change requests wait for an answer the graph is not
         complete: it may grow."""
         merged = sum(node.status is NodeState.MERGED for node in self._run.nodes.values())
         return GraphEnd(
-            completed=outcome.end is RunEnd.COMPLETED and not self._run.requests,
+            completed=outcome.end is GraphProgress.COMPLETED and not self._run.requests,
             tip=await self._runner.tip(self._options.target),
             merged=merged,
             exhausted=outcome.exhausted,

@@ -8,7 +8,7 @@ highest green candidate; the one above it is the culprit, and those above that w
 from fairwitness.contracts.graph.orders import (
     Candidate,
     Culprit,
-    Landed,
+    LandedMember,
     Landing,
     MergeOrder,
     MergeResult,
@@ -49,7 +49,7 @@ async def merge(flow: Flow, merges: MergePort, order: MergeOrder) -> MergeResult
     return MergeResult(
         # if somebody else moved it meanwhile, the next batch decides what to do
         tip=landing.tip if landing.landed else stack.onto,
-        landed=tuple(Landed(node=candidate.node, commit=candidate.commit) for candidate in landed),
+        landed=tuple(LandedMember(node=candidate.node, commit=candidate.commit) for candidate in landed),
         # the culprit was found on a target that has moved since, so nothing is proven against it
         culprit=search.culprit if landing.moved is None else None,
         clashes=stack.clashes if landing.moved is None else (),

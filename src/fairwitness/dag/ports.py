@@ -9,11 +9,11 @@ from typing import Protocol
 from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.graph.orders import (
     AttemptOrder,
+    AttemptStart,
     Candidate,
+    GraphPlan,
     Landing,
     MergeOrder,
-    Plan,
-    Prepared,
     Proof,
     Stack,
     Worked,
@@ -23,7 +23,7 @@ from fairwitness.contracts.graph.orders import (
 class RunLogPort(Protocol):
     """The events of the run."""
 
-    async def plan(self) -> Plan:
+    async def plan(self) -> GraphPlan:
         """Return the current graph, with everything that was added to it."""
         ...
 
@@ -44,19 +44,19 @@ class RunLogPort(Protocol):
 class AttemptPort(Protocol):
     """Makes attempts."""
 
-    async def prepare(self, order: AttemptOrder) -> Prepared:
+    async def prepare(self, order: AttemptOrder) -> AttemptStart:
         """Create a branch and a worktree for the attempt."""
         ...
 
-    async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
+    async def work(self, order: AttemptOrder, prepared: AttemptStart) -> Worked:
         """Let the agents work in the worktree."""
         ...
 
-    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+    async def commit(self, order: AttemptOrder, prepared: AttemptStart, worked: Worked) -> Candidate | None:
         """Commit what the agents changed; return None if they changed nothing."""
         ...
 
-    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+    async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
         """Run the checks on the candidate."""
         ...
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fairwitness.contracts.common.events import Envelope
-from fairwitness.contracts.common.evidence import CheckRow, Claim, Execution, Observation, Phase, Query, Tally
+from fairwitness.contracts.common.evidence import CheckRow, Claim, EvidenceQuery, Execution, Observation, Phase, Tally
 from fairwitness.db.base import Database, Row, Transaction
 from fairwitness.db.migrations import Migration, check_version, migrate
 from fairwitness.db.sqlite import SqliteDatabase
@@ -120,7 +120,7 @@ class Ledger:
             )
             for row in self.database.read(sql, values)
         )
-        return Tally(query=Query(sql=sql, values=values), rows=rows)
+        return Tally(query=EvidenceQuery(sql=sql, values=values), rows=rows)
 
     def execution_id(self, run_id: str, key: str) -> int | None:
         """The execution a repeated step left behind, so that it is adopted and not run again."""

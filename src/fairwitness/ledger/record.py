@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from fairwitness.contracts.common.approvals import ApprovalRecord
 from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
-from fairwitness.contracts.common.vocabulary import Assessment, Severity, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Severity, Workflow
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
 from fairwitness.contracts.feature.knowledge import InstructionUpdate
 from fairwitness.db.base import Transaction, Value
@@ -104,7 +104,7 @@ class Record:
         self,
         claim: Claim,
         *,
-        verdicts: Mapping[str, tuple[Verdict, Severity | None]],
+        verdicts: Mapping[str, tuple[CategoryVerdict, Severity | None]],
         round_: int,
         summary: str,
     ) -> tuple[int, ...]:
@@ -121,7 +121,7 @@ class Record:
                 tool="adversarial-review",
                 command="adversarial-review",
                 output_snippet=snippet(summary),
-                passed=verdict is Verdict.APPROVE,
+                passed=verdict is CategoryVerdict.APPROVE,
                 verdict=verdict,
                 severity=severity,
                 round_=round_,
@@ -260,7 +260,7 @@ class Record:
         command: str | None = None,
         exit_code: int | None = None,
         output_snippet: str | None = None,
-        verdict: Verdict | None = None,
+        verdict: CategoryVerdict | None = None,
         severity: Severity | None = None,
         instance: str | None = None,
     ) -> int:

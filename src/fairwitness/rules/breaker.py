@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Literal
 
 from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerSettings, BreakerState
-from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError, StepOutcome, Usage
+from fairwitness.contracts.autopilot.facts import Retries, RetryKind, RunUsage, StepEffect, StepFailureCause
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.base import Contract, Count, instant
 
@@ -64,7 +64,7 @@ class FailRun(Contract):
     value: Count
 
 
-class Degraded(StrEnum):
+class LowScoreMove(StrEnum):
     """What a score asks for beyond the gate."""
 
     NO = "no"
@@ -99,17 +99,17 @@ def normalise_error(text: str) -> str:
     return first.strip()[:_LONGEST]
 
 
-def error_key(error: StepError) -> str:
+def error_key(error: StepFailureCause) -> str:
     """What two errors share when they are the same: category and normalised first line."""
     return f"{error.category.value}: {normalise_error(error.first_line)}"
 
 
-def made_progress(outcome: StepOutcome) -> bool:
+def made_progress(outcome: StepEffect) -> bool:
     """A new commit, a newly passing criterion, or a gain in score."""
     return outcome.new_commits > 0 or outcome.newly_passing > 0 or outcome.score_gained > 0
 
 
-def count_step(breaker: BreakerState, outcome: StepOutcome) -> BreakerState:
+def count_step(breaker: BreakerState, outcome: StepEffect) -> BreakerState:
     """The breaker's counters after a step; its position is not touched.
 
     Only progress ends a row of equal errors: a step in between that merely did not fail is no sign of life.
@@ -134,7 +134,7 @@ def count_step(breaker: BreakerState, outcome: StepOutcome) -> BreakerState:
 
 
 def after_step(
-    breaker: BreakerState, outcome: StepOutcome, usage: Usage, settings: BreakerSettings, *, now: str
+    breaker: BreakerState, outcome: StepEffect, usage: RunUsage, settings: BreakerSettings, *, now: str
 ) -> GoOn | Pause | FailRun:
     """What a step's end means for the run. A cap of the whole run outranks everything else that opens the breaker."""
     counted = count_step(breaker, outcome)
@@ -165,7 +165,7 @@ def after_step(
     return GoOn(breaker=counted)  # what was under way when the breaker opened, and has ended now, does not close it
 
 
-def _after_probe(counted: BreakerState, opened: BreakerState, outcome: StepOutcome) -> GoOn | Pause:
+def _after_probe(counted: BreakerState, opened: BreakerState, outcome: StepEffect) -> GoOn | Pause:
     if outcome.error is not None:
         return Pause(breaker=opened, setting="same_error_threshold", value=counted.consecutive_same_error)
     if made_progress(outcome):
@@ -228,12 +228,12 @@ def may_retry(kind: RetryKind, retries: Retries, settings: BreakerSettings) -> b
     return within_phase[kind]
 
 
-def degradation(score_tenths: int, retries: Retries, settings: BreakerSettings) -> Degraded:
+def after_low_score(score_tenths: int, retries: Retries, settings: BreakerSettings) -> LowScoreMove:
     """A score below the mark gives a replan as long as one is left, and then the phase fails.
 
-    >>> degradation(69, Retries(debug_in_phase=0, replan_in_phase=1, total=1), BreakerSettings()).value
+    >>> after_low_score(69, Retries(debug_in_phase=0, replan_in_phase=1, total=1), BreakerSettings()).value
     'fail_phase'
     """
     if score_tenths >= settings.output_degradation_pct:  # a score of 7.0 is 70 tenths, and 70 percent of ten
-        return Degraded.NO
-    return Degraded.REPLAN if may_retry(RetryKind.REPLAN, retries, settings) else Degraded.FAIL_PHASE
+        return LowScoreMove.NO
+    return LowScoreMove.REPLAN if may_retry(RetryKind.REPLAN, retries, settings) else LowScoreMove.FAIL_PHASE

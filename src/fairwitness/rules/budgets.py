@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from fairwitness.contracts.common.budgets import (
     Amounts,
     Budget,
+    BudgetLevel,
     Caps,
-    Level,
     OverBudget,
     Reservation,
     Reserved,
@@ -73,10 +73,14 @@ def reserve(budget: Budget, wanted: Reservation) -> Reserved | OverBudget | Prob
     return Reserved(budget=budget.model_copy(update={"reserved": {**budget.reserved, wanted.id: wanted}}))
 
 
-def _caps(budget: Budget, wanted: Reservation) -> Iterator[tuple[Level, Resource, int]]:
-    caps = {Level.DISPATCH: budget.caps.dispatch, Level.PHASE: budget.caps.phase, Level.RUN: budget.caps.run}
-    for level in Level:
-        if level is Level.PHASE and wanted.phase is None:
+def _caps(budget: Budget, wanted: Reservation) -> Iterator[tuple[BudgetLevel, Resource, int]]:
+    caps = {
+        BudgetLevel.DISPATCH: budget.caps.dispatch,
+        BudgetLevel.PHASE: budget.caps.phase,
+        BudgetLevel.RUN: budget.caps.run,
+    }
+    for level in BudgetLevel:
+        if level is BudgetLevel.PHASE and wanted.phase is None:
             continue
         for what in Resource:
             cap = cap_of(caps[level], what)
@@ -84,10 +88,10 @@ def _caps(budget: Budget, wanted: Reservation) -> Iterator[tuple[Level, Resource
                 yield level, what, cap
 
 
-def _used_at(budget: Budget, level: Level, what: Resource, wanted: Reservation) -> int:
-    if level is Level.DISPATCH:
+def _used_at(budget: Budget, level: BudgetLevel, what: Resource, wanted: Reservation) -> int:
+    if level is BudgetLevel.DISPATCH:
         return 0  # a dispatch that is about to start has used nothing yet
-    return used(budget, what, phase=wanted.phase if level is Level.PHASE else None)
+    return used(budget, what, phase=wanted.phase if level is BudgetLevel.PHASE else None)
 
 
 def settle(budget: Budget, reservation_id: str, spent: Amounts) -> Budget | Problem:
@@ -125,5 +129,5 @@ def exhausted(budget: Budget) -> OverBudget | None:
         cap = cap_of(budget.caps.run, what)
         count = used(budget, what)
         if cap is not None and count >= cap:
-            return OverBudget(level=Level.RUN, what=what, cap=cap, used=count, asked=0)
+            return OverBudget(level=BudgetLevel.RUN, what=what, cap=cap, used=count, asked=0)
     return None

@@ -7,9 +7,9 @@ the change either, for the same reason of the machine.
 
 from fairwitness.contracts.common.evidence import Tally
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
-from fairwitness.contracts.verify.report import Asked, Wanted
+from fairwitness.contracts.verify.report import ChangeRequirements, RequiredCheck
 from fairwitness.contracts.verify.results import Evidence, Ran
-from fairwitness.rules.evidence_worth import LACKS, SATISFIES, SHUTS, Judged, Standing, judged
+from fairwitness.rules.evidence_worth import LACKS, SATISFIES, SHUTS, RowWorth, ValuedRow, valued_rows
 
 ITERATION = 1
 
@@ -35,21 +35,23 @@ def label(name: str, instance: str | None) -> str:
     return f"{name} {instance}" if instance else name
 
 
-def change_holds(after: Tally, *, baseline: Tally, asked: Asked, iteration: int = ITERATION) -> Open | Blocked:
+def change_holds(
+    after: Tally, *, baseline: Tally, asked: ChangeRequirements, iteration: int = ITERATION
+) -> Open | Blocked:
     """The one answer, for the command line, for CI and for whoever asks later.
 
     Rows of other iterations of the same task are not heard; `baseline` holds what belongs to this one.
     """
-    rows = judged(after, iteration=iteration, tree=asked.tree, baseline=baseline)
+    rows = valued_rows(after, iteration=iteration, tree=asked.tree, baseline=baseline)
     excused = {(silent.name, silent.instance) for silent in asked.silent if silent.excused}
-    shut = [_told(each) for each in rows if each.standing in SHUTS]
-    lacking = [_told(each) for each in rows if each.standing in LACKS and _key(each) not in excused]
+    shut = [_told(each) for each in rows if each.worth in SHUTS]
+    lacking = [_told(each) for each in rows if each.worth in LACKS and _key(each) not in excused]
     silent = {
         (silent.name, silent.instance): f"{label(silent.name, silent.instance)} (no evidence: {silent.reason})"
         for silent in asked.silent
         if not silent.excused
     }
-    told = {_key(each) for each in rows if each.standing in SHUTS | LACKS}
+    told = {_key(each) for each in rows if each.worth in SHUTS | LACKS}
     met = [wanted for wanted in asked.required if _is_met(wanted, rows)]
     for wanted in asked.required:
         key = (wanted.name, wanted.instance)
@@ -69,38 +71,38 @@ def change_holds(after: Tally, *, baseline: Tally, asked: Asked, iteration: int 
         )
     return Open(
         gate=Gate.CHANGE_HOLDS,
-        evidence=tuple(sorted(each.row.id for each in rows if each.standing in SATISFIES)),
+        evidence=tuple(sorted(each.row.id for each in rows if each.worth in SATISFIES)),
         count=len(met),
         threshold=len(asked.required),
         query=after.query,
     )
 
 
-def _key(each: Judged) -> tuple[str, str | None]:
+def _key(each: ValuedRow) -> tuple[str, str | None]:
     return (each.row.check_name, each.row.instance)
 
 
-def _told(each: Judged) -> str:
-    if each.standing is Standing.NO_EVIDENCE and each.row.assessment:
-        return f"{label(*_key(each))} ({each.standing.value}: {each.row.assessment.value})"
-    return f"{label(*_key(each))} ({each.standing.value})"
+def _told(each: ValuedRow) -> str:
+    if each.worth is RowWorth.NO_EVIDENCE and each.row.assessment:
+        return f"{label(*_key(each))} ({each.worth.value}: {each.row.assessment.value})"
+    return f"{label(*_key(each))} ({each.worth.value})"
 
 
-def _is_met(wanted: Wanted, rows: tuple[Judged, ...]) -> bool:
-    own = {each.standing for each in rows if _key(each) == (wanted.name, wanted.instance)}
+def _is_met(wanted: RequiredCheck, rows: tuple[ValuedRow, ...]) -> bool:
+    own = {each.worth for each in rows if _key(each) == (wanted.name, wanted.instance)}
     if own & (SHUTS | LACKS):
         return False
-    return bool(own & SATISFIES) or (Standing.RED_BEFORE_TOO in own and _compared(wanted, rows))
+    return bool(own & SATISFIES) or (RowWorth.RED_BEFORE_TOO in own and _compared(wanted, rows))
 
 
-def _compared(wanted: Wanted, rows: tuple[Judged, ...]) -> bool:
+def _compared(wanted: RequiredCheck, rows: tuple[ValuedRow, ...]) -> bool:
     """Whether each thing of a check that is red was held against what it was before, and none is worse."""
-    return any(_key(each) == ("regressions", wanted.instance) and each.standing in SATISFIES for each in rows)
+    return any(_key(each) == ("regressions", wanted.instance) and each.worth in SATISFIES for each in rows)
 
 
-def _why_unmet(wanted: Wanted, rows: tuple[Judged, ...]) -> str:
-    own = [each.standing for each in rows if _key(each) == (wanted.name, wanted.instance)]
-    return "red before too, and not compared thing by thing" if Standing.RED_BEFORE_TOO in own else "not run"
+def _why_unmet(wanted: RequiredCheck, rows: tuple[ValuedRow, ...]) -> str:
+    own = [each.worth for each in rows if _key(each) == (wanted.name, wanted.instance)]
+    return "red before too, and not compared thing by thing" if RowWorth.RED_BEFORE_TOO in own else "not run"
 
 
 def _because(shut: list[str], lacking: list[str]) -> str:

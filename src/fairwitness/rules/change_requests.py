@@ -15,7 +15,7 @@ from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.rules.dag import overlay_problems
 
 
-class Verdict(StrEnum):
+class RequestDecision(StrEnum):
     """What can be done about a request."""
 
     APPROVE = "approve"
@@ -23,35 +23,37 @@ class Verdict(StrEnum):
     APPLY = "apply"
 
 
-AFTER: Mapping[tuple[ChangeRequestStatus, Verdict], ChangeRequestStatus | None] = {
-    (ChangeRequestStatus.PENDING, Verdict.APPROVE): ChangeRequestStatus.APPROVED,
-    (ChangeRequestStatus.PENDING, Verdict.REJECT): ChangeRequestStatus.REJECTED,
-    (ChangeRequestStatus.PENDING, Verdict.APPLY): None,
-    (ChangeRequestStatus.APPROVED, Verdict.APPROVE): None,
-    (ChangeRequestStatus.APPROVED, Verdict.REJECT): ChangeRequestStatus.REJECTED,
-    (ChangeRequestStatus.APPROVED, Verdict.APPLY): ChangeRequestStatus.APPLIED,
-    (ChangeRequestStatus.REJECTED, Verdict.APPROVE): None,
-    (ChangeRequestStatus.REJECTED, Verdict.REJECT): None,
-    (ChangeRequestStatus.REJECTED, Verdict.APPLY): None,
-    (ChangeRequestStatus.APPLIED, Verdict.APPROVE): None,
-    (ChangeRequestStatus.APPLIED, Verdict.REJECT): None,
-    (ChangeRequestStatus.APPLIED, Verdict.APPLY): None,
+AFTER: Mapping[tuple[ChangeRequestStatus, RequestDecision], ChangeRequestStatus | None] = {
+    (ChangeRequestStatus.PENDING, RequestDecision.APPROVE): ChangeRequestStatus.APPROVED,
+    (ChangeRequestStatus.PENDING, RequestDecision.REJECT): ChangeRequestStatus.REJECTED,
+    (ChangeRequestStatus.PENDING, RequestDecision.APPLY): None,
+    (ChangeRequestStatus.APPROVED, RequestDecision.APPROVE): None,
+    (ChangeRequestStatus.APPROVED, RequestDecision.REJECT): ChangeRequestStatus.REJECTED,
+    (ChangeRequestStatus.APPROVED, RequestDecision.APPLY): ChangeRequestStatus.APPLIED,
+    (ChangeRequestStatus.REJECTED, RequestDecision.APPROVE): None,
+    (ChangeRequestStatus.REJECTED, RequestDecision.REJECT): None,
+    (ChangeRequestStatus.REJECTED, RequestDecision.APPLY): None,
+    (ChangeRequestStatus.APPLIED, RequestDecision.APPROVE): None,
+    (ChangeRequestStatus.APPLIED, RequestDecision.REJECT): None,
+    (ChangeRequestStatus.APPLIED, RequestDecision.APPLY): None,
 }
 """Where a verdict leads; None where it cannot be given."""
 
 
 def verdict_problem(
-    status: ChangeRequestStatus, verdict: Verdict, *, actor: str, emitted_by: str, is_refused: bool
+    status: ChangeRequestStatus, verdict: RequestDecision, *, actor: str, emitted_by: str, is_refused: bool
 ) -> str | None:
     """Why this verdict cannot be given; None if it can. `is_refused` says that what was to be applied did not fit.
 
-    >>> verdict_problem(ChangeRequestStatus.PENDING, Verdict.APPROVE, actor="r-1", emitted_by="r-1", is_refused=False)
+    >>> verdict_problem(ChangeRequestStatus.PENDING, RequestDecision.APPROVE, actor="r-1", emitted_by="r-1", is_refused=False)
     'r-1 emitted the request and cannot decide about it'
     """
     if _same(actor, emitted_by):
         return f"{actor} emitted the request and cannot decide about it"
     after = AFTER[status, verdict]
-    if after is None or (status is ChangeRequestStatus.APPROVED and verdict is Verdict.REJECT and not is_refused):
+    if after is None or (
+        status is ChangeRequestStatus.APPROVED and verdict is RequestDecision.REJECT and not is_refused
+    ):
         return f"the request is {status.value}"
     return None
 

@@ -34,14 +34,14 @@ _RED = re.compile(
 _GREEN = re.compile(r"\b(?:ok|okay|pass|passe[sd]|passing|success\w*|succeed\w*|clean|green)\b", re.IGNORECASE)
 
 
-class Said(NamedTuple):
+class ClaimedResult(NamedTuple):
     """What the words behind a command claim; None where they do not say it."""
 
     exit_code: int | None
     passed: bool | None
 
 
-def said_of(result: str) -> Said:
+def said_of(result: str) -> ClaimedResult:
     """What a result claims. Anything red outweighs what is green beside it.
 
     >>> said_of("14 passed, 0 failed"), said_of("exit code 2"), said_of("3 passed, 1 failed").passed
@@ -53,10 +53,10 @@ def said_of(result: str) -> Said:
     code = None if found is None else int(found[1])
     rest = _NOTHING_RED.sub(" clean ", result)
     if _NOT_GREEN.search(rest) or _RED.search(rest):
-        return Said(code, False)
+        return ClaimedResult(code, False)
     if code is not None:
-        return Said(code, code == 0)
-    return Said(None, True if _GREEN.search(rest) else None)
+        return ClaimedResult(code, code == 0)
+    return ClaimedResult(None, True if _GREEN.search(rest) else None)
 
 
 def plain_command(text: str) -> str:
@@ -86,13 +86,13 @@ def _of_claim(claim: str, executions: Sequence[ExecutionResult]) -> Iterator[str
             return
 
 
-def _differs(said: Said, run: ExecutionResult) -> bool:
+def _differs(said: ClaimedResult, run: ExecutionResult) -> bool:
     if said.exit_code is not None and said.exit_code != run.exit_code:
         return True
     return said.passed is not None and said.passed is not (run.assessment is Assessment.PASS)
 
 
-def _sentence(said: Said, run: ExecutionResult) -> str:
+def _sentence(said: ClaimedResult, run: ExecutionResult) -> str:
     word = "passed" if said.passed else "failed"
     claimed = f"have {word}" if said.exit_code is None else f"have ended with exit code {said.exit_code}"
     return f"“{plain_command(run.command)}” is said to {claimed}; it {ended(run)}"

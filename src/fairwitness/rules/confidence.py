@@ -8,7 +8,7 @@ from fairwitness.contracts.common.vocabulary import Confidence, Severity
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import ConfidenceFacts, FeatureFacts
 from fairwitness.contracts.feature.review import Perspective
-from fairwitness.rules.evidence_worth import Judged, Standing
+from fairwitness.rules.evidence_worth import RowWorth, ValuedRow
 from fairwitness.rules.gates import approves, is_verified, task_rows, verdicts
 from fairwitness.rules.review import open_findings
 
@@ -95,13 +95,13 @@ def confidence_facts(facts: FeatureFacts, policy: Policy) -> ConfidenceFacts:
     return ConfidenceFacts(
         unverified=tuple(sorted(task.task for task in facts.tasks if not is_verified(task, policy))),
         whole_verified=facts.whole is not None and is_verified(facts.whole, policy),
-        regressions=_checks(rows, Standing.REGRESSED),
-        red_before_too=_checks(rows, Standing.RED_BEFORE_TOO),
+        regressions=_checks(rows, RowWorth.REGRESSED),
+        red_before_too=_checks(rows, RowWorth.RED_BEFORE_TOO),
         approvals=sum(approves(of_one) for of_one in said.values()),
         open_findings=tuple(found.severity for found in open_findings(review)) if review is not None else (),
         degradations=facts.degradations,
     )
 
 
-def _checks(rows: Iterable[Judged], standing: Standing) -> tuple[str, ...]:
+def _checks(rows: Iterable[ValuedRow], standing: RowWorth) -> tuple[str, ...]:
     return tuple(sorted({row.check_name for row, worth in rows if worth is standing}))

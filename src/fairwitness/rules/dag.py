@@ -193,7 +193,7 @@ def grown_dag(dag: Dag, overlay: DagOverlay, status: DagStatus) -> Dag | tuple[P
     return overlay_problems(dag, overlay, status) or apply_overlay(dag, overlay)
 
 
-class Move(StrEnum):
+class TransitionKind(StrEnum):
     """What a change of a node's state is: a step forward, a repetition, or an error."""
 
     LEGAL = "legal"
@@ -211,8 +211,12 @@ _NEXT: Mapping[NodeState, tuple[NodeState, ...]] = {
     NodeState.STALE: (NodeState.PENDING,),
 }
 
-MOVES: Mapping[tuple[NodeState, NodeState], Move] = {
-    (before, after): Move.NOTHING if before is after else Move.LEGAL if after in _NEXT[before] else Move.ILLEGAL
+TRANSITIONS: Mapping[tuple[NodeState, NodeState], TransitionKind] = {
+    (before, after): TransitionKind.NOTHING
+    if before is after
+    else TransitionKind.LEGAL
+    if after in _NEXT[before]
+    else TransitionKind.ILLEGAL
     for before in NodeState
     for after in NodeState
 }
@@ -230,11 +234,11 @@ def moved(node: NodeStatus, after: NodeState) -> NodeStatus | Problem:
     >>> moved(NodeStatus(taskId="t-1", status="MERGED", currentAttempt=1, maxAttempts=3), NodeState.RUNNING).expected
     'no change any more'
     """
-    move = MOVES[node.status, after]
-    if move is Move.NOTHING:
+    move = TRANSITIONS[node.status, after]
+    if move is TransitionKind.NOTHING:
         return node
     where = ("nodes", node.taskId, "status")
-    if move is Move.ILLEGAL:
+    if move is TransitionKind.ILLEGAL:
         expected = " or ".join(state.value for state in _NEXT[node.status]) or "no change any more"
         return Problem(where=where, expected=expected, found=f"{node.status.value} → {after.value}")
     if after is not NodeState.PENDING:
@@ -272,7 +276,7 @@ Changes: TypeAlias = dict[str, Any]
 
 def node_after(node: NodeStatus, event: NodeChanged) -> NodeStatus | Problem:
     """The node after the event: the very same if it stands there already, and a problem if it cannot get there."""
-    if MOVES[node.status, event.newStatus] is Move.NOTHING:
+    if TRANSITIONS[node.status, event.newStatus] is TransitionKind.NOTHING:
         return node
     if node.status is not event.previousStatus:
         return Problem(where=("previousStatus",), expected=node.status.value, found=event.previousStatus.value)

@@ -6,14 +6,14 @@ from enum import StrEnum
 
 from fairwitness.contracts.autopilot.facts import PathItem, PathProblems
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
-from fairwitness.contracts.autopilot.vocabulary import Loop, Recommendation
+from fairwitness.contracts.autopilot.vocabulary import ImprovementLoop, Recommendation
 from fairwitness.contracts.common.base import Contract, Count, Flag, Text
 from fairwitness.rules.scores import (
     PASS_TENTHS,
     UNNAMED_FILE,
     GapMove,
-    GateFacts,
-    GateMove,
+    PhaseGateFacts,
+    PhaseGateMove,
     after_gaps,
     kept_tenths,
     path_problems,
@@ -85,18 +85,18 @@ def _problems(item: PathItem, paths: Collection[str]) -> Iterator[str]:
         yield "the file is neither in the project nor in the plan"
 
 
-class WayUp(Contract):
+class ImprovementPaths(Contract):
     """The items of a diagnostic that can be worked on, and those that were refused, each with its reasons."""
 
     usable: tuple[PathItem, ...]
     refused: tuple[PathProblems, ...]
 
 
-def way_up(items: Sequence[PathItem], paths: Collection[str]) -> WayUp:
+def usable_paths(items: Sequence[PathItem], paths: Collection[str]) -> ImprovementPaths:
     """The items sorted into usable and refused; one that was said before is not said again."""
     once = tuple(dict.fromkeys(items))
     told = {item: item_problems(item, paths) for item in once}
-    return WayUp(
+    return ImprovementPaths(
         usable=tuple(item for item in once if told[item] is None),
         refused=tuple(problems for problems in told.values() if problems is not None),
     )
@@ -111,7 +111,9 @@ def diagnostic_problems(score_tenths: int, items: Sequence[PathItem] | None, pat
     if not items:
         return ("the diagnostic names no way up",)
     return tuple(
-        f"{refused.item.file}: {problem}" for refused in way_up(items, paths).refused for problem in refused.problems
+        f"{refused.item.file}: {problem}"
+        for refused in usable_paths(items, paths).refused
+        for problem in refused.problems
     )
 
 
@@ -152,7 +154,7 @@ class LoopMove(StrEnum):
 class LoopFacts(Contract):
     """Where a loop over a completed phase stands."""
 
-    loop: Loop
+    loop: ImprovementLoop
     target_tenths: Count
     score_tenths: Count
     """The best score that stands."""
@@ -171,12 +173,12 @@ class LoopAnswer(Contract):
     because: Text
 
 
-_AT_THE_GATE: Mapping[GateMove, LoopMove] = {
-    GateMove.PASS: LoopMove.REACHED,
-    GateMove.REMEDIATE: LoopMove.AGAIN,
-    GateMove.PASS_INCOMPLETE: LoopMove.FORCE_INCOMPLETE,
-    GateMove.PASS_EXHAUSTED: LoopMove.QUALITY_EXHAUSTED,
-    GateMove.FAIL_AND_GO_ON: LoopMove.FAILED,
+_AT_THE_GATE: Mapping[PhaseGateMove, LoopMove] = {
+    PhaseGateMove.PASS: LoopMove.REACHED,
+    PhaseGateMove.REMEDIATE: LoopMove.AGAIN,
+    PhaseGateMove.PASS_INCOMPLETE: LoopMove.FORCE_INCOMPLETE,
+    PhaseGateMove.PASS_EXHAUSTED: LoopMove.QUALITY_EXHAUSTED,
+    PhaseGateMove.FAIL_AND_GO_ON: LoopMove.FAILED,
 }
 """The gate's moves for a completed phase that nothing waits for."""
 
@@ -194,17 +196,17 @@ def after_loop(facts: LoopFacts) -> LoopAnswer:
     >>> after_loop(facts).move.value
     'gaps_exhausted'
     """
-    if facts.loop is Loop.GAPS:
+    if facts.loop is ImprovementLoop.GAPS:
         return _GAPS[after_gaps(facts.score_tenths, facts.target_tenths, facts.cycles, facts.remaining)]
     answer = phase_gate(
-        GateFacts(
+        PhaseGateFacts(
             outcome=PhaseOutcome.COMPLETED,
             recommendation=Recommendation.PROCEED,
             score_tenths=facts.score_tenths,
             threshold_tenths=facts.target_tenths,
             cycles=facts.cycles,
             gained=facts.gained,
-            quality=facts.loop is Loop.QUALITY,
+            quality=facts.loop is ImprovementLoop.QUALITY,
             has_dependents=False,
             complete=False,
         )

@@ -23,7 +23,7 @@ class Voice(StrEnum):
     VERDICT = "verdict"
 
 
-class Heard(NamedTuple):
+class AcceptedSources(NamedTuple):
     """Whose yes satisfies a check, and whose no shuts a gate."""
 
     yes: frozenset[Provenance]
@@ -34,16 +34,18 @@ _EXECUTED = frozenset({Provenance.EXECUTED})
 _SEEN = frozenset({Provenance.EXECUTED, Provenance.OBSERVED})
 _NOBODY: frozenset[Provenance] = frozenset()
 
-HEARD: Mapping[Voice, Heard] = {
-    Voice.COMMAND: Heard(yes=_EXECUTED, no=_SEEN),
-    Voice.INSPECTION: Heard(yes=_SEEN, no=_SEEN),
+ACCEPTED_SOURCES: Mapping[Voice, AcceptedSources] = {
+    Voice.COMMAND: AcceptedSources(yes=_EXECUTED, no=_SEEN),
+    Voice.INSPECTION: AcceptedSources(yes=_SEEN, no=_SEEN),
     # a criterion may be judged by reading: then a claim is all there is, and its no is taken at its word
-    Voice.CRITERION: Heard(yes=frozenset({Provenance.EXECUTED, Provenance.CLAIMED}), no=frozenset(Provenance)),
+    Voice.CRITERION: AcceptedSources(
+        yes=frozenset({Provenance.EXECUTED, Provenance.CLAIMED}), no=frozenset(Provenance)
+    ),
     # an observed row of these only says that nobody declared the check
-    Voice.DECLARED: Heard(yes=_EXECUTED, no=_EXECUTED),
-    Voice.OBJECTION: Heard(yes=_NOBODY, no=_SEEN),
-    Voice.REMARK: Heard(yes=_NOBODY, no=_NOBODY),
-    Voice.VERDICT: Heard(yes=_NOBODY, no=_NOBODY),
+    Voice.DECLARED: AcceptedSources(yes=_EXECUTED, no=_EXECUTED),
+    Voice.OBJECTION: AcceptedSources(yes=_NOBODY, no=_SEEN),
+    Voice.REMARK: AcceptedSources(yes=_NOBODY, no=_NOBODY),
+    Voice.VERDICT: AcceptedSources(yes=_NOBODY, no=_NOBODY),
 }
 
 
@@ -119,7 +121,7 @@ def kind_of(check_name: str, phase: Phase) -> CheckKind | None:
     return None
 
 
-class Standing(StrEnum):
+class RowWorth(StrEnum):
     """What one row is worth to a gate; the value is what people are told."""
 
     COUNTS = "passed"
@@ -134,16 +136,16 @@ class Standing(StrEnum):
     UNKNOWN = "unknown check name"
 
 
-SHUTS = frozenset({Standing.FAILED, Standing.REGRESSED})
-LACKS = frozenset({Standing.NO_EVIDENCE, Standing.UNCONFINED, Standing.STALE})
-SATISFIES = frozenset({Standing.COUNTS, Standing.HOLDS})
+SHUTS = frozenset({RowWorth.FAILED, RowWorth.REGRESSED})
+LACKS = frozenset({RowWorth.NO_EVIDENCE, RowWorth.UNCONFINED, RowWorth.STALE})
+SATISFIES = frozenset({RowWorth.COUNTS, RowWorth.HOLDS})
 
 
-class Judged(NamedTuple):
+class ValuedRow(NamedTuple):
     """A row and what it is worth."""
 
     row: CheckRow
-    standing: Standing
+    worth: RowWorth
 
 
 def latest(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
@@ -179,39 +181,39 @@ def is_evidence(row: CheckRow) -> bool:
     )
 
 
-def standing(row: CheckRow, *, tree: str | None, before: Before) -> Standing:
+def row_worth(row: CheckRow, *, tree: str | None, before: Before) -> RowWorth:
     """What one row of phase after is worth; `before` is what its checks said at the baseline."""
     kind = kind_of(row.check_name, Phase.AFTER)
     if kind is None:
         said_no = row.provenance is not Provenance.CLAIMED and not row.passed
-        return Standing.FAILED if said_no else Standing.UNKNOWN
+        return RowWorth.FAILED if said_no else RowWorth.UNKNOWN
     worth = _executed(row, kind, before) if row.provenance is Provenance.EXECUTED else _told(row, kind)
-    return Standing.STALE if worth is not Standing.SILENT and _is_stale(row, kind, tree) else worth
+    return RowWorth.STALE if worth is not RowWorth.SILENT and _is_stale(row, kind, tree) else worth
 
 
-def _executed(row: CheckRow, kind: CheckKind, before: Before) -> Standing:
-    heard = HEARD[kind.voice]
+def _executed(row: CheckRow, kind: CheckKind, before: Before) -> RowWorth:
+    heard = ACCEPTED_SOURCES[kind.voice]
     if Provenance.EXECUTED not in heard.no:
-        return Standing.SILENT
+        return RowWorth.SILENT
     if row.assessment not in (Assessment.PASS, Assessment.FAIL):
-        return Standing.NO_EVIDENCE
+        return RowWorth.NO_EVIDENCE
     if not row.passed or row.assessment is Assessment.FAIL:
         said_before = before.get((row.check_name, row.instance)) if kind.voice is Voice.COMMAND else None
         if said_before is None:
-            return Standing.FAILED
-        return Standing.REGRESSED if said_before else Standing.RED_BEFORE_TOO
+            return RowWorth.FAILED
+        return RowWorth.REGRESSED if said_before else RowWorth.RED_BEFORE_TOO
     if Provenance.EXECUTED not in heard.yes:
-        return Standing.SILENT
+        return RowWorth.SILENT
     if row.sandbox in (None, SandboxTier.NONE):
-        return Standing.UNCONFINED
-    return Standing.COUNTS if kind.counts else Standing.HOLDS
+        return RowWorth.UNCONFINED
+    return RowWorth.COUNTS if kind.counts else RowWorth.HOLDS
 
 
-def _told(row: CheckRow, kind: CheckKind) -> Standing:
-    heard = HEARD[kind.voice]
+def _told(row: CheckRow, kind: CheckKind) -> RowWorth:
+    heard = ACCEPTED_SOURCES[kind.voice]
     if row.passed:
-        return Standing.HOLDS if row.provenance in heard.yes else Standing.SILENT
-    return Standing.FAILED if row.provenance in heard.no else Standing.SILENT
+        return RowWorth.HOLDS if row.provenance in heard.yes else RowWorth.SILENT
+    return RowWorth.FAILED if row.provenance in heard.no else RowWorth.SILENT
 
 
 def _is_stale(row: CheckRow, kind: CheckKind, tree: str | None) -> bool:
@@ -222,13 +224,13 @@ def _is_stale(row: CheckRow, kind: CheckKind, tree: str | None) -> bool:
     return row.tree != tree
 
 
-def judged(
+def valued_rows(
     tally: Tally, *, iteration: int, tree: str | None = None, baseline: Tally | None = None
-) -> tuple[Judged, ...]:
+) -> tuple[ValuedRow, ...]:
     """Every row of this iteration with what it is worth; rows of other iterations stay on record and are not heard."""
     before = baseline_results(baseline) if baseline is not None else {}
     return tuple(
-        Judged(row, standing(row, tree=tree, before=before))
+        ValuedRow(row, row_worth(row, tree=tree, before=before))
         for row in latest(tally.rows)
         if row.phase is Phase.AFTER and row.round == iteration
     )

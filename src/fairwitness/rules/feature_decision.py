@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from fairwitness.contracts.common.approvals import ApprovalMode
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.decisions import (
     Advance,
     AskHuman,
@@ -50,7 +50,7 @@ from fairwitness.rules.feature_routes import (
     OUTCOME_OF,
     ROUTES,
     Action,
-    Outcome,
+    RouteOutcome,
     after_plan,
     as_read,
     default_choice,
@@ -75,7 +75,7 @@ def decide(facts: FeatureFacts, policy: Policy) -> Decision:
             what=(facts.held_by,),
         )
     if facts.step is Step.KNOWLEDGE or (isinstance(decision, Advance) and decision.to == Step.KNOWLEDGE):
-        return _routed(facts, policy, Outcome.ERROR, step=Step.KNOWLEDGE, degraded=(Degradation.KNOWLEDGE_FAILED,))
+        return _routed(facts, policy, RouteOutcome.ERROR, step=Step.KNOWLEDGE, degraded=(Degradation.KNOWLEDGE_FAILED,))
     return Halt(
         reason=f"stopped by {facts.held_by}", gates=decision.gates, outcome=HaltOutcome.OUT_OF_BUDGET, resumable=True
     )
@@ -141,7 +141,7 @@ def _round(step: Step, facts: FeatureFacts) -> int | None:
 def _routed(
     facts: FeatureFacts,
     policy: Policy,
-    outcome: Outcome,
+    outcome: RouteOutcome,
     *,
     step: Step,
     to: Step | None = None,
@@ -189,7 +189,7 @@ def _unless_all_done(
         return pending
     failed = sorted(f"{call.instance} ({call.cause.value})" for call in calls if call.cause)
     if failed:
-        return _routed(facts, policy, Outcome.ERROR, step=step, detail=", ".join(failed), degraded=degraded)
+        return _routed(facts, policy, RouteOutcome.ERROR, step=step, detail=", ".join(failed), degraded=degraded)
     return None
 
 
@@ -199,7 +199,7 @@ def _one_call(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
     if unfinished is not None:
         return unfinished
     to = after_plan(replanning=facts.iteration > 1) if step is Step.PLAN else None
-    return _routed(facts, policy, Outcome.DONE, step=step, to=to)
+    return _routed(facts, policy, RouteOutcome.DONE, step=step, to=to)
 
 
 def _pushback(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
@@ -207,9 +207,9 @@ def _pushback(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
     if unfinished is not None:
         return unfinished
     if facts.concerns is Severity.BLOCKER:
-        return _routed(facts, policy, Outcome.BLOCKER, step=step, detail="the request cannot be met as it stands")
+        return _routed(facts, policy, RouteOutcome.BLOCKER, step=step, detail="the request cannot be met as it stands")
     if facts.concerns is None:
-        return _routed(facts, policy, Outcome.DONE, step=step)
+        return _routed(facts, policy, RouteOutcome.DONE, step=step)
     return _at_gate(facts, policy, step)
 
 
@@ -217,14 +217,16 @@ def _at_gate(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
     gate = GATE_OF[step]
     chosen = default_choice(gate)
     if facts.mode is ApprovalMode.AUTONOMOUS:
-        return _routed(facts, policy, Outcome.DONE, step=step, detail="nobody is asked", auto_selected=chosen.value)
+        return _routed(
+            facts, policy, RouteOutcome.DONE, step=step, detail="nobody is asked", auto_selected=chosen.value
+        )
     approval = facts.approval
     if approval is None or approval.gate is not gate or not approval.asked:
         spent = approval.spent if approval is not None and approval.gate is gate else ()
         offered = [
             choice.value
             for choice in OPTIONS[gate]
-            if OUTCOME_OF[choice] is not Outcome.NEEDS_REVISION or spent.count(choice) < policy.human_loops
+            if OUTCOME_OF[choice] is not RouteOutcome.NEEDS_REVISION or spent.count(choice) < policy.human_loops
         ]
         return AskHuman(
             reason="a person decides here",
@@ -236,8 +238,8 @@ def _at_gate(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
     if approval.selected is None:
         return Wait(reason="a person has not answered yet", waits_for=WaitsFor.PERSON, what=(gate.value,))
     outcome = OUTCOME_OF[approval.selected]
-    if outcome is Outcome.NEEDS_REVISION and approval.spent.count(approval.selected) >= policy.human_loops:
-        outcome = Outcome.EXHAUSTED
+    if outcome is RouteOutcome.NEEDS_REVISION and approval.spent.count(approval.selected) >= policy.human_loops:
+        outcome = RouteOutcome.EXHAUSTED
     return _routed(facts, policy, outcome, step=step, detail=f"a person chose {approval.selected.value}")
 
 
@@ -249,9 +251,9 @@ def _research(facts: FeatureFacts, policy: Policy) -> Decision:
     done = {call.instance for call in calls if call.cause is None} & set(CALLS_OF[Step.RESEARCH])
     told = f"{len(done)} of {len(Focus)}"
     if len(done) < policy.researchers:
-        return _routed(facts, policy, Outcome.ERROR, step=Step.RESEARCH, detail=told)
+        return _routed(facts, policy, RouteOutcome.ERROR, step=Step.RESEARCH, detail=told)
     degraded = (Degradation.FEWER_RESEARCHERS,) if len(done) < len(Focus) else ()
-    return _routed(facts, policy, Outcome.DONE, step=Step.RESEARCH, detail=told, degraded=degraded)
+    return _routed(facts, policy, RouteOutcome.DONE, step=Step.RESEARCH, detail=told, degraded=degraded)
 
 
 def _design_review(facts: FeatureFacts, policy: Policy) -> Decision:
@@ -274,7 +276,7 @@ def _begun_tasks(facts: FeatureFacts) -> list[TaskFacts]:
 
 def _implement(facts: FeatureFacts, policy: Policy) -> Decision:
     if not facts.tasks:
-        return _routed(facts, policy, Outcome.ERROR, step=Step.IMPLEMENT, detail="the plan has no task")
+        return _routed(facts, policy, RouteOutcome.ERROR, step=Step.IMPLEMENT, detail="the plan has no task")
     tasks = _begun_tasks(facts)
     unfinished = _unless_all_done(facts, policy, Step.IMPLEMENT, [task.task for task in tasks])
     if unfinished is not None:
@@ -282,11 +284,11 @@ def _implement(facts: FeatureFacts, policy: Policy) -> Decision:
     gates = tuple(baseline_exists(task.baseline) for task in tasks)
     without = [task for task, answer in zip(tasks, gates, strict=True) if isinstance(answer, Blocked)]
     if not without:
-        return _routed(facts, policy, Outcome.DONE, step=Step.IMPLEMENT, gates=gates)
+        return _routed(facts, policy, RouteOutcome.DONE, step=Step.IMPLEMENT, gates=gates)
     names = tuple(task.task for task in without)
     if any(task.baseline_runs > policy.retry.checks for task in without):
         detail = f"no baseline: {', '.join(names)}"
-        return _routed(facts, policy, Outcome.ERROR, step=Step.IMPLEMENT, detail=detail, gates=gates)
+        return _routed(facts, policy, RouteOutcome.ERROR, step=Step.IMPLEMENT, detail=detail, gates=gates)
     return Retry(
         reason="nobody knows yet what held before the change",
         gates=gates,
@@ -302,20 +304,20 @@ def _verify(facts: FeatureFacts, policy: Policy) -> Decision:
         return unfinished
     tasks = sorted(facts.tasks, key=lambda task: task.task)
     if not tasks:
-        return _routed(facts, policy, Outcome.ERROR, step=Step.VERIFY, detail="there is no task to verify")
+        return _routed(facts, policy, RouteOutcome.ERROR, step=Step.VERIFY, detail="there is no task to verify")
     gates = tuple(answer for task in tasks for answer in task_gates(task, policy))
     failing = [task for task in tasks if not task.ready or not is_verified(task, policy)]
     infeasible = any(row.check_name == "tier3-infeasible" for task in tasks for row, _ in task_rows(task))
     degraded = (Degradation.TIER3_INFEASIBLE,) if infeasible else ()
     if not failing:
-        return _routed(facts, policy, Outcome.DONE, step=Step.VERIFY, gates=gates, degraded=degraded)
+        return _routed(facts, policy, RouteOutcome.DONE, step=Step.VERIFY, gates=gates, degraded=degraded)
     follows = after_failed_verification(failing, gates, facts.iteration, policy)
     if follows is not None:
         return follows
     return _routed(
         facts,
         policy,
-        Outcome.EXHAUSTED,
+        RouteOutcome.EXHAUSTED,
         step=Step.VERIFY,
         detail=", ".join(task.task for task in failing),
         gates=gates,
@@ -332,7 +334,7 @@ def _code_review(facts: FeatureFacts, review: ReviewFacts, policy: Policy) -> De
 
 def _after_fix(facts: FeatureFacts, review: ReviewFacts, fix: FixFacts, policy: Policy) -> Decision:
     """A fix goes to the next round only with its own evidence on the merged tree; else it is dropped."""
-    call = as_read(Agent.IMPLEMENTER, fix.call, replanning=False)
+    call = as_read(FeatureAgent.IMPLEMENTER, fix.call, replanning=False)
     pending = under_way(Step.IMPLEMENT, [call.instance], [call], policy)
     if pending is not None:
         return pending
@@ -356,7 +358,7 @@ def _evidence(facts: FeatureFacts, policy: Policy) -> Decision:
     graded = grade(confidence_facts(facts, policy))
     if not may_commit(graded.level):
         return _finish_low(graded)
-    outcome = Outcome.ERROR if any(call.cause for call in facts.calls) else Outcome.DONE
+    outcome = RouteOutcome.ERROR if any(call.cause for call in facts.calls) else RouteOutcome.DONE
     return _routed(facts, policy, outcome, step=Step.EVIDENCE, detail=f"confidence {graded.level.value}")
 
 
@@ -367,7 +369,7 @@ def _commit(facts: FeatureFacts, policy: Policy) -> Decision:
     unfinished = _unless_all_done(facts, policy, Step.COMMIT, CALLS_OF[Step.COMMIT])
     if unfinished is not None:
         return unfinished
-    reason = ROUTES[(Step.COMMIT, Outcome.DONE)].because
+    reason = ROUTES[(Step.COMMIT, RouteOutcome.DONE)].because
     return Finish(reason=reason, outcome=FinishOutcome.COMMITTED, confidence=graded.level)
 
 

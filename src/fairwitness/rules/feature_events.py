@@ -27,7 +27,7 @@ from fairwitness.contracts.common.gates import GateAnswer, Open
 from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature import events as happened
 from fairwitness.contracts.feature.events import Degradation, StepOutcome
-from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
+from fairwitness.contracts.feature.facts import OPTIONS, GateChoice, HumanGate, Step
 from fairwitness.contracts.feature.pushback import PushbackOption
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.state import DispatchState, FeatureState
@@ -75,7 +75,7 @@ def call_of(dispatch: DispatchState) -> str:
 
 def events_of(state: FeatureState, decision: Decision, number: int, *, raised: Raised | None) -> tuple[EventData, ...]:
     """What follows from a decision; `raised` is what the step at hand was worried about, if it says such things."""
-    said = happened.Decided(number=number, kind=decision.kind, reason=decision.reason)
+    said = happened.DecisionTaken(number=number, kind=decision.kind, reason=decision.reason)
     return (said, *(_gate(gate) for gate in decision.gates), *_moves(state, decision, raised))
 
 
@@ -100,19 +100,19 @@ def _moves(state: FeatureState, decision: Decision, raised: Raised | None) -> It
         case Replan():
             yield from _end(state, StepOutcome.REVISED, decision.reason)
             yield happened.ReplanStarted(iteration=decision.iteration, failing=decision.tasks)
-            yield happened.StepStarted(step=Step.PLAN.value)
+            yield happened.FeatureStepStarted(step=Step.PLAN.value)
         case AskHuman():
             yield happened.ApprovalRequested(gate_id=decision.gate_id, options=decision.options)
         case Halt():
             if decision.outcome is HaltOutcome.ABANDONED:
                 yield from _answered_concerns(state, None, raised)
             yield from _end(state, StepOutcome.FAILED, decision.reason)
-            outcome = happened.RunOutcome(decision.outcome.value)
+            outcome = happened.FeatureRunOutcome(decision.outcome.value)
             yield happened.RunFinished(outcome=outcome, confidence=None, reason=decision.reason)
         case Finish():
             yield from _end(state, StepOutcome.ADVANCED, decision.reason)
             yield happened.RunFinished(
-                outcome=happened.RunOutcome(decision.outcome.value),
+                outcome=happened.FeatureRunOutcome(decision.outcome.value),
                 confidence=decision.confidence,
                 commit=state.commit if decision.outcome is FinishOutcome.COMMITTED else None,
                 reason=decision.reason,
@@ -153,14 +153,14 @@ def _answered_concerns(state: FeatureState, auto: str | None, raised: Raised | N
         step=state.current_step,
         concerns=raised.concerns,
         worst=raised.worst,
-        selected_option=PushbackOption(selected or auto or Choice.PROCEED.value),
+        selected_option=PushbackOption(selected or auto or GateChoice.PROCEED.value),
         auto_selected=selected is None and state.mode is ApprovalMode.AUTONOMOUS,
     )
 
 
 def _turn(state: FeatureState, outcome: StepOutcome, to: str, reason: str) -> Iterator[EventData]:
     yield from _end(state, outcome, reason)
-    yield happened.StepStarted(step=to)
+    yield happened.FeatureStepStarted(step=to)
 
 
 def _end(state: FeatureState, outcome: StepOutcome, reason: str) -> Iterator[EventData]:

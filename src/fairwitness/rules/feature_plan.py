@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fairwitness.contracts.common.problems import Level, Problem
+from fairwitness.contracts.common.problems import Problem, ProblemLevel
 from fairwitness.contracts.common.vocabulary import Risk, Size, highest_risk
 from fairwitness.contracts.feature.plan import PlannedTask, PlanOutput, PlanPayload, TaskDocument
 from fairwitness.rules.graph import find_cycle
@@ -36,7 +36,7 @@ def binds(problem: Problem) -> bool:
 
     Waves are hints, so what is odd about them stays a warning.
     """
-    return problem.level is Level.ERROR or problem.expected in (_FEW_DEPENDENCIES, _FEW_FILES)
+    return problem.level is ProblemLevel.ERROR or problem.expected in (_FEW_DEPENDENCIES, _FEW_FILES)
 
 
 def _totals(payload: PlanPayload) -> Iterator[Problem]:
@@ -70,7 +70,7 @@ def _dependencies(payload: PlanPayload) -> Iterator[Problem]:
                 where=(*_PAYLOAD, "tasks", index, "depends_on"),
                 expected=_FEW_DEPENDENCIES,
                 found=str(len(task.depends_on)),
-                level=Level.WARNING,
+                level=ProblemLevel.WARNING,
             )
     ring = find_cycle({task.id: task.depends_on for task in payload.tasks})
     if ring:
@@ -118,7 +118,7 @@ def _waves(payload: PlanPayload) -> Iterator[Problem]:
                 where=(*_PAYLOAD, "tasks", index, "depends_on"),
                 expected="dependencies in earlier waves (depends_on binds)",
                 found=", ".join(late),
-                level=Level.WARNING,
+                level=ProblemLevel.WARNING,
             )
 
 
@@ -155,7 +155,7 @@ def _task_problems(document: TaskDocument) -> Iterator[Problem]:
             where=("task", "relevant_context", "files_to_modify"),
             expected=_FEW_FILES,
             found=str(len(production)),
-            level=Level.WARNING,
+            level=ProblemLevel.WARNING,
         )
 
 
@@ -210,7 +210,7 @@ def plan_against_tasks(plan: PlanOutput, tasks: Mapping[str, TaskDocument]) -> t
 _STEP = re.compile(r"(?P<name>[A-Za-z0-9_]+)(?:\[(?P<key>[A-Za-z0-9_]+)='(?P<value>[^']+)'\])?(?:\.|$)")
 
 
-class Found(NamedTuple):
+class PointerTarget(NamedTuple):
     """The section a pointer names."""
 
     value: object
@@ -222,7 +222,7 @@ class Dead(NamedTuple):
     reason: str
 
 
-def resolve_pointer(pointer: str, documents: Mapping[str, object]) -> Found | Dead:
+def resolve_pointer(pointer: str, documents: Mapping[str, object]) -> PointerTarget | Dead:
     """The section that a pointer names in documents given by file name.
 
     >>> design = {"agent_output": {"payload": {"decisions": [{"id": "D-8", "title": "Risk"}]}}}
@@ -251,7 +251,7 @@ def resolve_pointer(pointer: str, documents: Mapping[str, object]) -> Found | De
             if entry is None:
                 return Dead(f"no entry of '{name}' has {key}='{wanted}'")
             value = entry
-    return Found(value)
+    return PointerTarget(value)
 
 
 def _entry(value: object, key: str, wanted: str) -> object | None:
@@ -279,7 +279,7 @@ def pointer_problems(document: TaskDocument, documents: Mapping[str, object]) ->
                         where=("task", "relevant_context", field, index),
                         expected=f"a pointer that leads somewhere ({answer.reason})",
                         found=pointer,
-                        level=Level.WARNING,
+                        level=ProblemLevel.WARNING,
                     )
                 )
     return tuple(problems)

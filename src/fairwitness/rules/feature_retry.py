@@ -49,7 +49,7 @@ BACKOFF_SECONDS = (1, 2, 4, 8, 16)
 """Before the first, second … further try inside a call."""
 
 
-class Loop(StrEnum):
+class BoundedLoop(StrEnum):
     """Everything that may go round, and so needs an end."""
 
     CALL = "one agent's call"
@@ -76,17 +76,17 @@ _EXHAUSTED: Mapping[OnExhausted, str] = {
 }
 
 
-def bounds(policy: Policy) -> Mapping[Loop, Bound]:
+def bounds(policy: Policy) -> Mapping[BoundedLoop, Bound]:
     """The end of every loop."""
     return {
-        Loop.CALL: Bound(policy.retry.dispatch, "retries", "the step fails"),
-        Loop.INSIDE_CALL: Bound(policy.retry.inside_agent, "retries", "the call reports it"),
-        Loop.DATABASE_BUSY: Bound(policy.retry.database_busy, "retries", "a transient failure of the call"),
-        Loop.CHECKS: Bound(policy.retry.checks, "retries", "the evidence is missing, the task fails"),
-        Loop.DESIGN_REVISION: Bound(policy.review.design_revisions, "revisions", "findings bind the planner"),
-        Loop.REPLAN: Bound(policy.verification.iterations, "iterations", "revert what failed, confidence Low"),
-        Loop.CODE_REVIEW: Bound(policy.review.code_rounds, "rounds", _EXHAUSTED[policy.review.on_exhausted]),
-        Loop.HUMAN: Bound(policy.human_loops, "times for each option", "go on, and pass on what was said"),
+        BoundedLoop.CALL: Bound(policy.retry.dispatch, "retries", "the step fails"),
+        BoundedLoop.INSIDE_CALL: Bound(policy.retry.inside_agent, "retries", "the call reports it"),
+        BoundedLoop.DATABASE_BUSY: Bound(policy.retry.database_busy, "retries", "a transient failure of the call"),
+        BoundedLoop.CHECKS: Bound(policy.retry.checks, "retries", "the evidence is missing, the task fails"),
+        BoundedLoop.DESIGN_REVISION: Bound(policy.review.design_revisions, "revisions", "findings bind the planner"),
+        BoundedLoop.REPLAN: Bound(policy.verification.iterations, "iterations", "revert what failed, confidence Low"),
+        BoundedLoop.CODE_REVIEW: Bound(policy.review.code_rounds, "rounds", _EXHAUSTED[policy.review.on_exhausted]),
+        BoundedLoop.HUMAN: Bound(policy.human_loops, "times for each option", "go on, and pass on what was said"),
     }
 
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.decisions import ErrorCause, HaltOutcome
 from fairwitness.contracts.feature.events import DispatchStatus
-from fairwitness.contracts.feature.facts import OPTIONS, CallFacts, Choice, HumanGate, Step
+from fairwitness.contracts.feature.facts import OPTIONS, CallFacts, GateChoice, HumanGate, Step
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective
 
 
-class Outcome(StrEnum):
+class RouteOutcome(StrEnum):
     """What a step came to, when all retries are spent."""
 
     DONE = "done"
@@ -37,7 +37,7 @@ class Action(StrEnum):
     FINISH = "finish"
 
 
-class Route(NamedTuple):
+class StepRoute(NamedTuple):
     """What follows, where to, and why."""
 
     action: Action
@@ -46,20 +46,20 @@ class Route(NamedTuple):
     halt: HaltOutcome | None = None
 
 
-def _go(to: Step, because: str) -> Route:
-    return Route(Action.ADVANCE, to, because)
+def _go(to: Step, because: str) -> StepRoute:
+    return StepRoute(Action.ADVANCE, to, because)
 
 
-def _back(to: Step, because: str) -> Route:
-    return Route(Action.REVISE, to, because)
+def _back(to: Step, because: str) -> StepRoute:
+    return StepRoute(Action.REVISE, to, because)
 
 
-def _error(because: str) -> Route:
-    return Route(Action.HALT, None, because, HaltOutcome.ERROR)
+def _error(because: str) -> StepRoute:
+    return StepRoute(Action.HALT, None, because, HaltOutcome.ERROR)
 
 
-_BLOCKER = Route(Action.HALT, None, "a blocker is never outvoted, deferred or retried", HaltOutcome.HALTED)
-_LEFT = Route(Action.HALT, None, "a person ended the run; its outputs are kept", HaltOutcome.ABANDONED)
+_BLOCKER = StepRoute(Action.HALT, None, "a blocker is never outvoted, deferred or retried", HaltOutcome.HALTED)
+_LEFT = StepRoute(Action.HALT, None, "a person ended the run; its outputs are kept", HaltOutcome.ABANDONED)
 _CANNOT_BE = _error("this step cannot end so; the contract was broken")
 _AFTER_RETRY = _error("it failed for good")
 
@@ -67,23 +67,23 @@ _AFTER_RETRY = _error("it failed for good")
 def _rows(
     step: Step,
     *,
-    done: Route,
-    revision: Route = _CANNOT_BE,
-    exhausted: Route = _CANNOT_BE,
-    error: Route = _AFTER_RETRY,
-    abandoned: Route = _CANNOT_BE,
-) -> dict[tuple[Step, Outcome], Route]:
+    done: StepRoute,
+    revision: StepRoute = _CANNOT_BE,
+    exhausted: StepRoute = _CANNOT_BE,
+    error: StepRoute = _AFTER_RETRY,
+    abandoned: StepRoute = _CANNOT_BE,
+) -> dict[tuple[Step, RouteOutcome], StepRoute]:
     return {
-        (step, Outcome.DONE): done,
-        (step, Outcome.NEEDS_REVISION): revision,
-        (step, Outcome.EXHAUSTED): exhausted,
-        (step, Outcome.ERROR): error,
-        (step, Outcome.BLOCKER): _BLOCKER,
-        (step, Outcome.ABANDONED): abandoned,
+        (step, RouteOutcome.DONE): done,
+        (step, RouteOutcome.NEEDS_REVISION): revision,
+        (step, RouteOutcome.EXHAUSTED): exhausted,
+        (step, RouteOutcome.ERROR): error,
+        (step, RouteOutcome.BLOCKER): _BLOCKER,
+        (step, RouteOutcome.ABANDONED): abandoned,
     }
 
 
-ROUTES: Mapping[tuple[Step, Outcome], Route] = {
+ROUTES: Mapping[tuple[Step, RouteOutcome], StepRoute] = {
     **_rows(
         Step.SETUP,
         done=_go(Step.RESEARCH, "the request was weighed"),
@@ -130,7 +130,7 @@ ROUTES: Mapping[tuple[Step, Outcome], Route] = {
     **_rows(
         Step.VERIFY,
         done=_go(Step.CODE_REVIEW, "every task has its evidence"),
-        revision=Route(Action.REPLAN, Step.PLAN, "tasks lack evidence"),
+        revision=StepRoute(Action.REPLAN, Step.PLAN, "tasks lack evidence"),
         exhausted=_go(Step.CODE_REVIEW, "the last iteration is spent; what failed was put back"),
     ),
     **_rows(
@@ -150,23 +150,23 @@ ROUTES: Mapping[tuple[Step, Outcome], Route] = {
         done=_go(Step.COMMIT, "the evidence is bundled"),
         error=_go(Step.COMMIT, "the evidence could not be bundled; the ledger still holds it"),
     ),
-    **_rows(Step.COMMIT, done=Route(Action.FINISH, None, "the work stands in one commit")),
+    **_rows(Step.COMMIT, done=StepRoute(Action.FINISH, None, "the work stands in one commit")),
 }
 """Total: an outcome that a step cannot have halts the run."""
 
-AGENT_OF: Mapping[Step, Agent | None] = {
-    Step.SETUP: Agent.ORCHESTRATOR,  # the intake role speaks for it
-    Step.RESEARCH: Agent.RESEARCHER,
+AGENT_OF: Mapping[Step, FeatureAgent | None] = {
+    Step.SETUP: FeatureAgent.ORCHESTRATOR,  # the intake role speaks for it
+    Step.RESEARCH: FeatureAgent.RESEARCHER,
     Step.RESEARCH_GATE: None,
-    Step.SPEC: Agent.SPEC,
-    Step.DESIGN: Agent.DESIGNER,
-    Step.DESIGN_REVIEW: Agent.REVIEWER,
-    Step.PLAN: Agent.PLANNER,
+    Step.SPEC: FeatureAgent.SPEC,
+    Step.DESIGN: FeatureAgent.DESIGNER,
+    Step.DESIGN_REVIEW: FeatureAgent.REVIEWER,
+    Step.PLAN: FeatureAgent.PLANNER,
     Step.PLAN_GATE: None,
-    Step.IMPLEMENT: Agent.IMPLEMENTER,
-    Step.VERIFY: Agent.VERIFIER,
-    Step.CODE_REVIEW: Agent.REVIEWER,
-    Step.KNOWLEDGE: Agent.KNOWLEDGE,
+    Step.IMPLEMENT: FeatureAgent.IMPLEMENTER,
+    Step.VERIFY: FeatureAgent.VERIFIER,
+    Step.CODE_REVIEW: FeatureAgent.REVIEWER,
+    Step.KNOWLEDGE: FeatureAgent.KNOWLEDGE,
     Step.EVIDENCE: None,
     Step.COMMIT: None,
 }
@@ -201,14 +201,14 @@ class Reading(StrEnum):
     VIOLATION = "violation"
 
 
-READINGS: Mapping[tuple[Agent, DispatchStatus], Reading] = {
+READINGS: Mapping[tuple[FeatureAgent, DispatchStatus], Reading] = {
     (agent, status): reading
-    for agent in Agent
+    for agent in FeatureAgent
     for status, reading in (
-        (DispatchStatus.DONE, Reading.EVIDENCE_DECIDES if agent is Agent.VERIFIER else Reading.DONE),
+        (DispatchStatus.DONE, Reading.EVIDENCE_DECIDES if agent is FeatureAgent.VERIFIER else Reading.DONE),
         (
             DispatchStatus.NEEDS_REVISION,
-            Reading.EVIDENCE_DECIDES if agent is Agent.VERIFIER else Reading.VIOLATION,
+            Reading.EVIDENCE_DECIDES if agent is FeatureAgent.VERIFIER else Reading.VIOLATION,
         ),
         (DispatchStatus.ERROR, Reading.FAILED),
         (DispatchStatus.TIMEOUT, Reading.FAILED),
@@ -217,7 +217,7 @@ READINGS: Mapping[tuple[Agent, DispatchStatus], Reading] = {
 """Only the verifier may ask for a revision, and even then the ledger's rows decide; a reviewer's verdict routes."""
 
 
-def reading_of(agent: Agent, status: DispatchStatus, *, replanning: bool) -> Reading:
+def reading_of(agent: FeatureAgent, status: DispatchStatus, *, replanning: bool) -> Reading:
     """How a status is read: a planner that replans may say NEEDS_REVISION, which then is DONE.
 
     >>> reading_of(Agent.PLANNER, DispatchStatus.NEEDS_REVISION, replanning=True).value
@@ -225,27 +225,27 @@ def reading_of(agent: Agent, status: DispatchStatus, *, replanning: bool) -> Rea
     >>> reading_of(Agent.REVIEWER, DispatchStatus.NEEDS_REVISION, replanning=False).value
     'violation'
     """
-    if agent is Agent.PLANNER and status is DispatchStatus.NEEDS_REVISION and replanning:
+    if agent is FeatureAgent.PLANNER and status is DispatchStatus.NEEDS_REVISION and replanning:
         return Reading.DONE
     return READINGS[(agent, status)]
 
 
-def as_read(agent: Agent, call: CallFacts, *, replanning: bool) -> CallFacts:
+def as_read(agent: FeatureAgent, call: CallFacts, *, replanning: bool) -> CallFacts:
     """The call with a status its agent may not return turned into the failure it is."""
     if call.status is None or reading_of(agent, call.status, replanning=replanning) is not Reading.VIOLATION:
         return call
     return call.model_copy(update={"status": DispatchStatus.ERROR, "cause": ErrorCause.SCHEMA_VIOLATION})
 
 
-OUTCOME_OF: Mapping[Choice, Outcome] = {
-    Choice.PROCEED: Outcome.DONE,
-    Choice.APPROVE: Outcome.DONE,
-    Choice.MODIFY: Outcome.NEEDS_REVISION,
-    Choice.EXPAND: Outcome.NEEDS_REVISION,
-    Choice.REVISE: Outcome.NEEDS_REVISION,
-    Choice.OTHER: Outcome.NEEDS_REVISION,
-    Choice.ABANDON: Outcome.ABANDONED,
-    Choice.ABORT: Outcome.ABANDONED,
+OUTCOME_OF: Mapping[GateChoice, RouteOutcome] = {
+    GateChoice.PROCEED: RouteOutcome.DONE,
+    GateChoice.APPROVE: RouteOutcome.DONE,
+    GateChoice.MODIFY: RouteOutcome.NEEDS_REVISION,
+    GateChoice.EXPAND: RouteOutcome.NEEDS_REVISION,
+    GateChoice.REVISE: RouteOutcome.NEEDS_REVISION,
+    GateChoice.OTHER: RouteOutcome.NEEDS_REVISION,
+    GateChoice.ABANDON: RouteOutcome.ABANDONED,
+    GateChoice.ABORT: RouteOutcome.ABANDONED,
 }
 """What a person's choice makes of the step."""
 
@@ -258,7 +258,7 @@ GATE_OF: Mapping[Step, HumanGate] = {
 """The steps at which a person may be asked."""
 
 
-def default_choice(gate: HumanGate) -> Choice:
+def default_choice(gate: HumanGate) -> GateChoice:
     """What an autonomous run selects.
 
     >>> default_choice(HumanGate.PLAN).value

@@ -9,12 +9,12 @@ from fairwitness.contracts.autopilot import events_phase as of_phase
 from fairwitness.contracts.autopilot import events_quality as of_quality
 from fairwitness.contracts.autopilot import events_run as of_run
 from fairwitness.contracts.autopilot.breaker import BreakerPosition, BreakerState
-from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
 from fairwitness.contracts.autopilot.events import AutopilotEvent
 from fairwitness.contracts.autopilot.facts import AutopilotState, EventFacts, FailureCount, RunSetup
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
 from fairwitness.contracts.autopilot.state import Meta, RunTotals, State
-from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, FailureCategory, PhaseStatus
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.problems import Problem
@@ -35,7 +35,7 @@ _STATE: TypeAdapter[State] = TypeAdapter(State)
 
 _PROCESSED = (PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.NEEDS_HUMAN_VERIFICATION)
 _WITHOUT_PHASE = (of_quality.DiscussSessionStarted, of_quality.FlagMutualExclusivityError)
-_OF_A_PHASE: tuple[type[Event], ...] = (
+_OF_A_PHASE: tuple[type[AutopilotEventBase], ...] = (
     *get_args(of_phase.PhaseEvent),
     *(kind for kind in get_args(of_quality.QualityEvent) if kind not in _WITHOUT_PHASE),
 )
@@ -78,7 +78,7 @@ def _apply(
 
 
 def _begun(envelope: Envelope, event: AutopilotEvent, setup: RunSetup) -> AutopilotState | Problem:
-    if not isinstance(event, of_run.RunStarted):
+    if not isinstance(event, of_run.AutopilotRunStarted):
         return at(envelope, ("type",), "run_started as the first event", envelope.type)
     types = {phase.id: phase.type for phase in setup.phases}
     wanted = tuple(types) if event.details.phases is None else event.details.phases
@@ -91,7 +91,7 @@ def _begun(envelope: Envelope, event: AutopilotEvent, setup: RunSetup) -> Autopi
         "run_id": envelope.run_id,
         "started_at": envelope.timestamp,
         "last_checkpoint": envelope.timestamp,
-        "status": RunStatus.RUNNING,
+        "status": AutopilotRunStatus.RUNNING,
         "total_phases": len(set(wanted)),
         "current_phase": None,
         "current_step": None,
@@ -133,18 +133,24 @@ def _begun(envelope: Envelope, event: AutopilotEvent, setup: RunSetup) -> Autopi
 
 
 def _refused(folded: AutopilotState, envelope: Envelope, event: AutopilotEvent) -> Problem | None:
-    if isinstance(event, of_run.RunStarted):
+    if isinstance(event, of_run.AutopilotRunStarted):
         return at(envelope, ("type",), "run_started once", "a second one")
     if isinstance(event, _OF_A_PHASE) and event.phase is None:
         return at(envelope, ("phase",), "the phase it happened in", "none")
-    if isinstance(event, of_phase.StepStarted | of_phase.StepCompleted | of_phase.StepFailed) and event.step is None:
+    if (
+        isinstance(event, of_phase.PhaseStepStarted | of_phase.StepCompleted | of_phase.StepFailed)
+        and event.step is None
+    ):
         return at(envelope, ("data", "step"), "the step it happened to", "none")
-    if isinstance(event, of_run.RunHalted) and event.details.status in (RunStatus.RUNNING, RunStatus.COMPLETED):
+    if isinstance(event, of_run.RunHalted) and event.details.status in (
+        AutopilotRunStatus.RUNNING,
+        AutopilotRunStatus.COMPLETED,
+    ):
         return at(envelope, ("data", "status"), "paused or failed", event.details.status.value)
     waiting = [
         phase for phase, record in folded.state.phases.items() if record.status is PhaseStatus.NEEDS_HUMAN_VERIFICATION
     ]
-    if isinstance(event, of_run.RunCompleted) and waiting:
+    if isinstance(event, of_run.AutopilotRunCompleted) and waiting:
         return at(envelope, ("type",), "no phase that waits for a person", ", ".join(waiting))
     if isinstance(event, of_phase.HumanVerdictRecorded) and event.phase not in waiting:
         return at(envelope, ("phase",), "a phase that waits for a person", event.phase or "none")
@@ -221,7 +227,11 @@ _SCORES = (
 
 
 def _marked(
-    marked: tuple[str, ...], event: AutopilotEvent, *, on: tuple[type[Event], ...], off: tuple[type[Event], ...]
+    marked: tuple[str, ...],
+    event: AutopilotEvent,
+    *,
+    on: tuple[type[AutopilotEventBase], ...],
+    off: tuple[type[AutopilotEventBase], ...],
 ) -> tuple[str, ...]:
     if event.phase is None or not isinstance(event, (*on, *off)):
         return marked
@@ -248,7 +258,7 @@ def _breaker(breaker: BreakerState, event: AutopilotEvent, facts: EventFacts) ->
             )
         case of_run.CircuitBreakerClosed():
             return CLOSED
-        case of_run.RunResumed():
+        case of_run.AutopilotRunResumed():
             return after_resume(counted, now=event.timestamp)
         case _:
             return counted
@@ -286,17 +296,17 @@ def _meta(state: State, event: AutopilotEvent, facts: EventFacts, phases: Mappin
     if facts.deferral is not None:  # it is a person's now
         meta |= {"current_phase": None, "current_step": None}
     match event:
-        case of_run.RunCompleted():
-            meta |= {"status": RunStatus.COMPLETED, "current_phase": None, "current_step": None}
+        case of_run.AutopilotRunCompleted():
+            meta |= {"status": AutopilotRunStatus.COMPLETED, "current_phase": None, "current_step": None}
         case of_run.RunHalted(details=said):
-            meta["status"] = RunStatus.FAILED if said.status is None else said.status
-        case of_run.RunResumed():
-            meta["status"] = RunStatus.RUNNING
+            meta["status"] = AutopilotRunStatus.FAILED if said.status is None else said.status
+        case of_run.AutopilotRunResumed():
+            meta["status"] = AutopilotRunStatus.RUNNING
         case of_run.DeferralThresholdAdjusted(details=said) if said.new_confidence is not None:
             meta["deferral_confidence"] = said.new_confidence
         case of_phase.PhaseStarted():
             meta |= {"current_phase": event.phase, "current_step": None}
-        case of_phase.StepStarted():
+        case of_phase.PhaseStepStarted():
             meta |= {"current_phase": event.phase, "current_step": event.step}
         case of_phase.PhaseCompleted() | of_phase.PhaseFailed():
             meta |= {"current_phase": None, "current_step": None}

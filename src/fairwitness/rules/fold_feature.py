@@ -70,7 +70,7 @@ def _apply(state: FeatureState | None, envelope: Envelope, upcasters: Upcasters)
 
 
 def _begun(envelope: Envelope, event: FeatureEvent) -> FeatureState | Problem:
-    if not isinstance(event, happened.RunStarted):
+    if not isinstance(event, happened.FeatureRunStarted):
         return at(envelope, ("type",), "run_started as the first event", envelope.type)
     value = {
         **event.model_dump(exclude={"type"}),
@@ -85,14 +85,14 @@ def _begun(envelope: Envelope, event: FeatureEvent) -> FeatureState | Problem:
 
 def _changes(state: FeatureState, envelope: Envelope, event: FeatureEvent) -> Changes | Problem:
     match event:
-        case happened.RunStarted():
+        case happened.FeatureRunStarted():
             return at(envelope, ("type",), "run_started once", "a second one")
-        case happened.RunResumed():
+        case happened.FeatureRunResumed():
             return {"resumed": state.resumed + 1, "ending": None, **_reopened(state, event.from_step)}
         case happened.RunFinished():
             ending = RunEnding(**event.model_dump(exclude={"type"}), finished_at=envelope.timestamp)
             return {"ending": ending, "current_step": None}
-        case happened.StepStarted() | happened.StepFinished():
+        case happened.FeatureStepStarted() | happened.StepFinished():
             return _step(state, envelope, event)
         case happened.DispatchStarted() | happened.DispatchFinished() | happened.CallRefused():
             return _dispatch(state, envelope, event)
@@ -106,15 +106,15 @@ def _changes(state: FeatureState, envelope: Envelope, event: FeatureEvent) -> Ch
             return _task(state, envelope, event)
         case (
             graph.TaskStale()
-            | graph.TaskRetried()
+            | graph.NodeRetried()
             | graph.TaskExhausted()
             | graph.ConflictFound()
             | graph.MergeStarted()
             | graph.MergeFinished()
-            | graph.TargetMoved()
+            | graph.TargetBranchMoved()
         ):
             return {}  # for the graph's own fold; what they mean for a task its changes say
-        case happened.Decided():
+        case happened.DecisionTaken():
             return {"decisions": event.number}
         case happened.ApprovalRequested() | happened.ApprovalAnswered():
             return _approval(state, envelope, event)
@@ -149,10 +149,10 @@ def _reopened(state: FeatureState, step: str) -> Changes:
 
 
 def _step(
-    state: FeatureState, envelope: Envelope, event: happened.StepStarted | happened.StepFinished
+    state: FeatureState, envelope: Envelope, event: happened.FeatureStepStarted | happened.StepFinished
 ) -> Changes | Problem:
     before = state.steps.get(event.step)
-    if isinstance(event, happened.StepStarted):
+    if isinstance(event, happened.FeatureStepStarted):
         after = StepState(
             runs=1 if before is None else before.runs + 1,
             started_at=envelope.timestamp,

@@ -16,7 +16,7 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import Dag, NodeState
 from fairwitness.contracts.forge.events import ForgeEvent
-from fairwitness.contracts.forge.status import DagStatus, NodeStatus, RunPhase, RunState, RunStatus
+from fairwitness.contracts.forge.status import DagStatus, ForgeRunStatus, NodeStatus, RunPhase, RunState
 from fairwitness.rules.dag import COUNTED, Changes, node_after, reopened
 from fairwitness.rules.fold import UPCASTERS, Upcasters, at, fold, next_event
 
@@ -31,27 +31,27 @@ class ForgeState(NamedTuple):
     dag: DagStatus
 
 
-RUN_MOVES: Mapping[tuple[str, RunStatus], tuple[RunStatus, RunPhase | None]] = {
-    ("plan.proposed", RunStatus.PLANNING): (RunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
-    ("plan.proposed", RunStatus.PLAN_REVIEW): (RunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
-    ("plan.approved", RunStatus.PLAN_REVIEW): (RunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
-    ("plan.returned", RunStatus.PLAN_REVIEW): (RunStatus.PLANNING, RunPhase.CAPTAIN_INTERVIEW),
-    ("run.started", RunStatus.PLAN_REVIEW): (RunStatus.EXECUTING, RunPhase.EXECUTION),
-    ("run.paused", RunStatus.EXECUTING): (RunStatus.PAUSED, RunPhase.PAUSED),
-    ("run.resumed", RunStatus.PAUSED): (RunStatus.EXECUTING, RunPhase.EXECUTION),
-    ("run.resumed", RunStatus.EXECUTING): (RunStatus.EXECUTING, RunPhase.EXECUTION),
-    ("run.resumed", RunStatus.FAILED): (RunStatus.EXECUTING, RunPhase.EXECUTION),
-    ("run.completed", RunStatus.EXECUTING): (RunStatus.COMPLETED, RunPhase.COMPLETED),
-    ("run.failed", RunStatus.PLANNING): (RunStatus.FAILED, None),
-    ("run.failed", RunStatus.PLAN_REVIEW): (RunStatus.FAILED, None),
-    ("run.failed", RunStatus.EXECUTING): (RunStatus.FAILED, None),
-    ("run.failed", RunStatus.PAUSED): (RunStatus.FAILED, None),
+RUN_MOVES: Mapping[tuple[str, ForgeRunStatus], tuple[ForgeRunStatus, RunPhase | None]] = {
+    ("plan.proposed", ForgeRunStatus.PLANNING): (ForgeRunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
+    ("plan.proposed", ForgeRunStatus.PLAN_REVIEW): (ForgeRunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
+    ("plan.approved", ForgeRunStatus.PLAN_REVIEW): (ForgeRunStatus.PLAN_REVIEW, RunPhase.PLAN_REVIEW),
+    ("plan.returned", ForgeRunStatus.PLAN_REVIEW): (ForgeRunStatus.PLANNING, RunPhase.CAPTAIN_INTERVIEW),
+    ("run.started", ForgeRunStatus.PLAN_REVIEW): (ForgeRunStatus.EXECUTING, RunPhase.EXECUTION),
+    ("run.paused", ForgeRunStatus.EXECUTING): (ForgeRunStatus.PAUSED, RunPhase.PAUSED),
+    ("run.resumed", ForgeRunStatus.PAUSED): (ForgeRunStatus.EXECUTING, RunPhase.EXECUTION),
+    ("run.resumed", ForgeRunStatus.EXECUTING): (ForgeRunStatus.EXECUTING, RunPhase.EXECUTION),
+    ("run.resumed", ForgeRunStatus.FAILED): (ForgeRunStatus.EXECUTING, RunPhase.EXECUTION),
+    ("run.completed", ForgeRunStatus.EXECUTING): (ForgeRunStatus.COMPLETED, RunPhase.COMPLETED),
+    ("run.failed", ForgeRunStatus.PLANNING): (ForgeRunStatus.FAILED, None),
+    ("run.failed", ForgeRunStatus.PLAN_REVIEW): (ForgeRunStatus.FAILED, None),
+    ("run.failed", ForgeRunStatus.EXECUTING): (ForgeRunStatus.FAILED, None),
+    ("run.failed", ForgeRunStatus.PAUSED): (ForgeRunStatus.FAILED, None),
 }
 """How events move a run; what is missing is illegal. None keeps the phase: a failed run tells where it failed."""
 
-UNSTARTED: Mapping[RunPhase, RunStatus] = {
-    RunPhase.CAPTAIN_INTERVIEW: RunStatus.PLANNING,
-    RunPhase.PLAN_REVIEW: RunStatus.PLAN_REVIEW,
+UNSTARTED: Mapping[RunPhase, ForgeRunStatus] = {
+    RunPhase.CAPTAIN_INTERVIEW: ForgeRunStatus.PLANNING,
+    RunPhase.PLAN_REVIEW: ForgeRunStatus.PLAN_REVIEW,
 }
 """Where a run goes on that failed before it was started; from every other phase it executes."""
 
@@ -126,7 +126,7 @@ def _apply(
     nodes = _node_changes(folding.nodes, envelope, event, dag, max_attempts)
     if isinstance(nodes, Problem):
         return nodes
-    if isinstance(event, happened.RunCompleted) and not folding.is_merged:
+    if isinstance(event, happened.ForgeRunCompleted) and not folding.is_merged:
         unmerged = [name for name, node in folding.nodes.items() if node.status is not NodeState.MERGED]
         return at(envelope, ("type",), "a graph with every node MERGED", ", ".join(unmerged) or "no graph")
     if isinstance(event, happened.PlanProposed):
@@ -144,7 +144,7 @@ def _begun(envelope: Envelope, event: ForgeEvent) -> _Folding | Problem:
     run = RunState(
         runId=envelope.run_id,
         repoUrl=event.repoUrl,
-        status=RunStatus.PLANNING,
+        status=ForgeRunStatus.PLANNING,
         createdAt=envelope.timestamp,
         currentPhase=RunPhase.CAPTAIN_INTERVIEW,
         model=event.model,
@@ -171,10 +171,10 @@ def _run_changes(run: RunState, envelope: Envelope, event: ForgeEvent) -> Change
             happened.PlanProposed()
             | happened.PlanApproved()
             | happened.PlanReturned()
-            | happened.RunStarted()
+            | happened.ForgeRunStarted()
             | happened.RunPaused()
-            | happened.RunResumed()
-            | happened.RunCompleted()
+            | happened.ForgeRunResumed()
+            | happened.ForgeRunCompleted()
             | happened.RunFailed()
         ):
             return _run_move(run, envelope)
@@ -190,8 +190,8 @@ def _run_move(run: RunState, envelope: Envelope) -> Changes | Problem:
     status, phase = move
     if envelope.type == "run.resumed" and run.currentPhase in UNSTARTED:
         status, phase = UNSTARTED[run.currentPhase], None
-    ended = status in (RunStatus.COMPLETED, RunStatus.FAILED)
-    began = run.startedAt is None and status is RunStatus.EXECUTING
+    ended = status in (ForgeRunStatus.COMPLETED, ForgeRunStatus.FAILED)
+    began = run.startedAt is None and status is ForgeRunStatus.EXECUTING
     return {
         "status": status,
         "currentPhase": run.currentPhase if phase is None else phase,
@@ -220,7 +220,7 @@ def _node_changes(
             return _told(nodes, envelope, event.nodeId, {"assignedAgent": event.agent})
         case happened.TaskExhausted():
             return _told(nodes, envelope, event.nodeId, {"lastError": event.lastError})
-        case happened.TaskRetried():
+        case happened.NodeRetried():
             return _told(nodes, envelope, event.nodeId, {"lastError": event.reason})
         case happened.TaskReopened():
             return _moved(nodes, envelope, event.nodeId, lambda node: reopened(node, event))

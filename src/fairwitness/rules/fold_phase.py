@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from fairwitness.contracts.autopilot import events_phase as of_phase
 from fairwitness.contracts.autopilot import events_quality as of_quality
-from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
 from fairwitness.contracts.autopilot.events import AutopilotEvent
 from fairwitness.contracts.autopilot.facts import EventFacts
 from fairwitness.contracts.autopilot.rating import ScoreFlag, band_of
@@ -54,7 +54,7 @@ Record: TypeAlias = dict[str, Any]
 """A phase's record as plain values while an event is worked into it; it is typed again before it is kept."""
 
 
-def event_data(event: Event, facts: EventFacts | None = None) -> Data:
+def event_data(event: AutopilotEventBase, facts: EventFacts | None = None) -> Data:
     """An event and its facts as the data of an envelope."""
     data = event.details.plain()
     if event.step is not None:
@@ -124,7 +124,7 @@ def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -
             record |= {"status": PhaseStatus.FAILED, "completed_at": event.timestamp}
         case of_phase.PhaseSkipped() if record["status"] == PhaseStatus.NOT_STARTED:
             record["status"] = PhaseStatus.SKIPPED
-        case of_phase.StepStarted(step=StepName() as step):
+        case of_phase.PhaseStepStarted(step=StepName() as step):
             _step(record, event.timestamp, step, BEGUN[step])
         case of_phase.StepFailed(step=StepName() as step):
             _step(record, event.timestamp, step, FAILED[step])

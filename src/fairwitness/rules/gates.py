@@ -11,21 +11,21 @@ from collections.abc import Iterable, Mapping
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
 from fairwitness.contracts.common.gates import Blocked, Gate, GateAnswer, Open
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.vocabulary import Assessment, Size, Verdict
+from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Size
 from fairwitness.contracts.feature.facts import TaskFacts
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 from fairwitness.rules.evidence_worth import (
     LACKS,
     SATISFIES,
     SHUTS,
-    Judged,
-    Standing,
+    RowWorth,
+    ValuedRow,
     depth_of,
     effective_size,
     is_evidence,
-    judged,
     kind_of,
     latest,
+    valued_rows,
 )
 from fairwitness.rules.risk import effective_risk
 
@@ -51,18 +51,18 @@ def baseline_exists(tally: Tally, *, tree: str | None = None) -> Open | Blocked:
 
 def _why_no_baseline(row: CheckRow) -> str:
     if kind_of(row.check_name, Phase.BASELINE) is None:
-        return Standing.UNKNOWN.value
+        return RowWorth.UNKNOWN.value
     if row.provenance is not Provenance.EXECUTED:
         return f"only {row.provenance.value}"
     if row.assessment not in (Assessment.PASS, Assessment.FAIL):
         return _no_evidence(row)
     if row.sandbox in (None, SandboxTier.NONE):
-        return Standing.UNCONFINED.value
-    return Standing.STALE.value
+        return RowWorth.UNCONFINED.value
+    return RowWorth.STALE.value
 
 
 def _no_evidence(row: CheckRow) -> str:
-    return f"{Standing.NO_EVIDENCE.value}: {row.assessment.value if row.assessment else 'no result'}"
+    return f"{RowWorth.NO_EVIDENCE.value}: {row.assessment.value if row.assessment else 'no result'}"
 
 
 def verification_sufficient(
@@ -80,8 +80,8 @@ def verification_sufficient(
     `size` is the effective one (a red task is Large); `required` names what the task declared: criteria, readiness.
     """
     depth = depth_of(size, policy or Policy())
-    rows = judged(tally, iteration=iteration, tree=tree, baseline=baseline)
-    counted = {row.check_name for row, worth in rows if worth is Standing.COUNTS}
+    rows = valued_rows(tally, iteration=iteration, tree=tree, baseline=baseline)
+    counted = {row.check_name for row, worth in rows if worth is RowWorth.COUNTS}
     satisfied = {row.check_name for row, worth in rows if worth in SATISFIES}
     shut = [_told(row, worth) for row, worth in rows if worth in SHUTS]
     lacking = [_told(row, worth) for row, worth in rows if worth in LACKS]
@@ -92,7 +92,7 @@ def verification_sufficient(
     reasons = [", ".join(shut)] if shut else []
     if short > 0:
         # red before and unknown names excuse nothing: they are told only where they explain a missing count
-        lacking += [_told(row, worth) for row, worth in rows if worth in (Standing.RED_BEFORE_TOO, Standing.UNKNOWN)]
+        lacking += [_told(row, worth) for row, worth in rows if worth in (RowWorth.RED_BEFORE_TOO, RowWorth.UNKNOWN)]
         lacking.append(f"{short} more passing {'check' if short == 1 else 'checks'}")
         reasons.append(f"{len(counted)} of {depth.checks} checks passed")
     elif lacking:
@@ -110,8 +110,8 @@ def verification_sufficient(
     )
 
 
-def _told(row: CheckRow, worth: Standing) -> str:
-    return f"{row.check_name} ({_no_evidence(row) if worth is Standing.NO_EVIDENCE else worth.value})"
+def _told(row: CheckRow, worth: RowWorth) -> str:
+    return f"{row.check_name} ({_no_evidence(row) if worth is RowWorth.NO_EVIDENCE else worth.value})"
 
 
 def task_gates(task: TaskFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer]:
@@ -136,9 +136,9 @@ def is_verified(task: TaskFacts, policy: Policy) -> bool:
     return all(isinstance(answer, Open) for answer in task_gates(task, policy))
 
 
-def task_rows(task: TaskFacts) -> tuple[Judged, ...]:
+def task_rows(task: TaskFacts) -> tuple[ValuedRow, ...]:
     """A task's rows with what each is worth."""
-    return judged(task.after, iteration=task.round, tree=task.tree, baseline=task.baseline)
+    return valued_rows(task.after, iteration=task.round, tree=task.tree, baseline=task.baseline)
 
 
 def check_names(scope: ReviewScope) -> Mapping[Category, str]:
@@ -184,7 +184,7 @@ def reviewers_submitted(tally: Tally, *, scope: ReviewScope, round: int) -> Open
 def no_blocker(tally: Tally, *, round: int) -> Open | Blocked:
     """EG-4: nobody, known or not, called this round a blocker; a later row does not take a blocker back."""
     rows = [row for row in tally.rows if row.phase is Phase.REVIEW and row.round == round]
-    blockers = sorted({(row.check_name, row.instance or "") for row in rows if row.verdict is Verdict.BLOCKER})
+    blockers = sorted({(row.check_name, row.instance or "") for row in rows if row.verdict is CategoryVerdict.BLOCKER})
     if not blockers:
         return _open(Gate.NO_BLOCKER, tally, rows, count=0, threshold=0)
     return _blocked(
@@ -221,7 +221,7 @@ def categories_covered(tally: Tally, *, scope: ReviewScope, round: int) -> Open 
 
 def approves(of_one: Mapping[Category, CheckRow]) -> bool:
     """Whether one reviewer judged every category and approved each."""
-    return len(of_one) == len(Category) and all(row.verdict is Verdict.APPROVE for row in of_one.values())
+    return len(of_one) == len(Category) and all(row.verdict is CategoryVerdict.APPROVE for row in of_one.values())
 
 
 def majority_approves(tally: Tally, *, scope: ReviewScope, round: int, policy: Policy | None = None) -> Open | Blocked:

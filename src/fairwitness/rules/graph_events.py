@@ -9,7 +9,7 @@ from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import DagNode, NodeState
 from fairwitness.contracts.forge.status import NodeStatus
-from fairwitness.contracts.graph.orders import AttemptOrder, AttemptResult, Landed, MergeMember, MergeResult
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptResult, LandedMember, MergeMember, MergeResult
 from fairwitness.rules.graph_run import GraphRun, taken_in
 from fairwitness.rules.schedule import NextTry, after_failure
 
@@ -59,7 +59,7 @@ def lost(status: NodeStatus, last_heartbeat: str, now: str) -> tuple[EventData, 
 def _again(status: NodeStatus, state: NodeState, reason: str, now: str) -> Iterator[EventData]:
     following = after_failure(status)
     if isinstance(following, NextTry):
-        yield happened.TaskRetried(nodeId=status.taskId, nextAttempt=following.attempt, reason=reason)
+        yield happened.NodeRetried(nodeId=status.taskId, nextAttempt=following.attempt, reason=reason)
         yield _change(status, NodeState.PENDING, now, before=state, attempt=following.attempt)
     else:
         yield happened.TaskExhausted(nodeId=status.taskId, attempts=following.attempts, lastError=reason)
@@ -70,7 +70,7 @@ def reopened(status: NodeStatus, more: int, actor: str, now: str) -> tuple[Event
     following = status.currentAttempt + 1
     return (
         happened.TaskReopened(nodeId=status.taskId, maxAttempts=status.maxAttempts + more, actor=actor),
-        happened.TaskRetried(
+        happened.NodeRetried(
             nodeId=status.taskId, nextAttempt=following, reason=status.lastError or "it had failed before"
         ),
         _change(status, NodeState.PENDING, now, attempt=following),
@@ -105,7 +105,7 @@ def merge_ended(
     assert run.batch is not None
     if result.moved is not None:
         moved: tuple[EventData, ...] = (
-            happened.TargetMoved(target=target, expected=result.moved.expected, found=result.moved.found),
+            happened.TargetBranchMoved(target=target, expected=result.moved.expected, found=result.moved.found),
         )
     else:
         moved = ()
@@ -133,7 +133,7 @@ def merge_ended(
 
 
 def _landed(
-    run: GraphRun, dependencies: Mapping[str, tuple[str, ...]], landed: Iterable[Landed], now: str
+    run: GraphRun, dependencies: Mapping[str, tuple[str, ...]], landed: Iterable[LandedMember], now: str
 ) -> Iterator[EventData]:
     merged: set[str] = set()
     for each in landed:

@@ -30,10 +30,10 @@ Moving: TypeAlias = (
     | happened.ChangeRequestEmitted
     | happened.ChangeRequestRejected
     | happened.OverlayApplied
-    | happened.RunStarted
+    | happened.ForgeRunStarted
     | happened.RunPaused
-    | happened.RunResumed
-    | happened.RunCompleted
+    | happened.ForgeRunResumed
+    | happened.ForgeRunCompleted
     | happened.RunFailed
 )
 
@@ -43,7 +43,7 @@ MOVING: frozenset[str] = frozenset(event.model_fields["type"].default for event 
 _SHAPE: TypeAdapter[Moving] = TypeAdapter(Annotated[Moving, Field(discriminator="type")])
 
 
-class Stage(StrEnum):
+class AttemptStage(StrEnum):
     """How far the current attempt of a node is."""
 
     WORKING = "working"
@@ -55,18 +55,18 @@ class Stage(StrEnum):
     """Verified, on its own branch, until a refinery takes it in."""
 
 
-CHILDREN = (Stage.WORKING, Stage.HELPING)
+CHILDREN = (AttemptStage.WORKING, AttemptStage.HELPING)
 """Stages in which a child is at work for the attempt."""
-RUNNING = (Stage.WORKING, Stage.HELPING, Stage.QUEUED, Stage.MERGING)
+RUNNING = (AttemptStage.WORKING, AttemptStage.HELPING, AttemptStage.QUEUED, AttemptStage.MERGING)
 """Stages of a node that is RUNNING."""
-PROVEN = (Stage.QUEUED, Stage.MERGING)
+PROVEN = (AttemptStage.QUEUED, AttemptStage.MERGING)
 """Stages in which nothing more is to be found out about the attempt itself."""
 
 
-class Work(NamedTuple):
+class StartedAttempt(NamedTuple):
     """The current attempt of a node that was started."""
 
-    stage: Stage
+    stage: AttemptStage
     attempt: int
     commit: str | None = None
     """As it was proven last."""
@@ -98,8 +98,8 @@ class GraphRun:
         self.run_id = run_id
         self.seq = 0
         self.nodes: dict[str, NodeStatus] = {}
-        self.work: dict[str, Work] = {}
-        self._at: dict[Stage, dict[str, None]] = {stage: {} for stage in Stage}
+        self.work: dict[str, StartedAttempt] = {}
+        self._at: dict[AttemptStage, dict[str, None]] = {stage: {} for stage in AttemptStage}
         self.queue: dict[str, None] = {}
         """Nodes that wait to be merged, first come first."""
         self.batch: Batch | None = None
@@ -132,7 +132,7 @@ class GraphRun:
         """Whether an event of the run tells of this graph, and not of another one of the same run."""
         return self._phase is None or envelope.phase == self._phase
 
-    def in_stage(self, stages: Collection[Stage]) -> tuple[str, ...]:
+    def in_stage(self, stages: Collection[AttemptStage]) -> tuple[str, ...]:
         """The nodes whose attempts are at these stages: stage by stage, who came to it first stands first."""
         return tuple(name for stage in stages for name in self._at[stage])
 
@@ -146,7 +146,7 @@ class GraphRun:
         assert work.commit is not None
         return MergeMember(node=node, attempt=work.attempt, commit=work.commit)
 
-    def _put(self, name: str, work: Work | None) -> None:
+    def _put(self, name: str, work: StartedAttempt | None) -> None:
         """Keeps what is known of a node's attempt, or forgets it."""
         before = self.work.pop(name, None)
         if before is not None:
@@ -188,9 +188,9 @@ class GraphRun:
                 return self._reopened(envelope, event)
             case happened.RunPaused():
                 self.is_paused = True
-            case happened.RunStarted() | happened.RunResumed():
+            case happened.ForgeRunStarted() | happened.ForgeRunResumed():
                 self.is_paused = self.is_over = False
-            case happened.RunCompleted() | happened.RunFailed():
+            case happened.ForgeRunCompleted() | happened.RunFailed():
                 self.is_over = True
             case _:
                 assert_never(event)
@@ -221,9 +221,9 @@ class GraphRun:
         self.queue.pop(name, None)
         match after.status:
             case NodeState.RUNNING:
-                self._put(name, Work(Stage.WORKING, after.currentAttempt))
+                self._put(name, StartedAttempt(AttemptStage.WORKING, after.currentAttempt))
             case NodeState.DONE | NodeState.MERGE_READY:
-                self._put(name, self.work[name]._replace(stage=Stage.WAITING))
+                self._put(name, self.work[name]._replace(stage=AttemptStage.WAITING))
             case NodeState.MERGED | NodeState.FAILED | NodeState.STALE | NodeState.PENDING:
                 self._put(name, None)
             case _:
@@ -237,13 +237,13 @@ class GraphRun:
         if isinstance(event, happened.TaskVerified):
             if work.stage not in CHILDREN:
                 return at(envelope, ("data", "nodeId"), "an attempt somebody works at", f"{event.nodeId}, {work.stage}")
-            self._put(event.nodeId, work._replace(stage=Stage.QUEUED, commit=event.commit))
+            self._put(event.nodeId, work._replace(stage=AttemptStage.QUEUED, commit=event.commit))
             self.queue[event.nodeId] = None
-        elif work.stage is not Stage.MERGING or work.commit is None or work.collision is not None:
+        elif work.stage is not AttemptStage.MERGING or work.commit is None or work.collision is not None:
             return at(envelope, ("data", "nodeId"), "an attempt being merged, for the first time", event.nodeId)
         else:
             collision = Collision(commit=work.commit, onto=event.onto, paths=event.paths)
-            self._put(event.nodeId, work._replace(stage=Stage.HELPING, collision=collision))
+            self._put(event.nodeId, work._replace(stage=AttemptStage.HELPING, collision=collision))
         return None
 
     def _merging(self, envelope: Envelope, event: happened.MergeStarted) -> Problem | None:
@@ -255,7 +255,7 @@ class GraphRun:
         self.batch, self.batches = Batch(event.batch, event.nodes), event.batch
         for name in event.nodes:
             del self.queue[name]
-            self._put(name, self.work[name]._replace(stage=Stage.MERGING))
+            self._put(name, self.work[name]._replace(stage=AttemptStage.MERGING))
         return None
 
     def _merged(self, envelope: Envelope, event: happened.MergeFinished) -> Problem | None:
@@ -266,12 +266,12 @@ class GraphRun:
             return at(envelope, ("data", "left"), f"what is left of the batch, {', '.join(again)}", str(event.left))
         self.batch, self.tip = None, event.tip
         for name in again:
-            self._put(name, self.work[name]._replace(stage=Stage.QUEUED))
+            self._put(name, self.work[name]._replace(stage=AttemptStage.QUEUED))
         self.queue = {**again, **self.queue}
         return None
 
     def _is_merging(self, name: str) -> bool:
-        return name in self.work and self.work[name].stage is Stage.MERGING
+        return name in self.work and self.work[name].stage is AttemptStage.MERGING
 
 
 def verified_before(run: GraphRun, dependencies: Mapping[str, tuple[str, ...]], node: str) -> tuple[MergeMember, ...]:

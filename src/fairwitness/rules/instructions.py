@@ -27,7 +27,7 @@ MOST_ROUNDS = 3
 KEY_LIMIT, VALUE_LIMIT = 120, 2000
 
 
-class Ground(StrEnum):
+class Objection(StrEnum):
     """Every reason to refuse."""
 
     PATH = "path_not_governed"
@@ -49,10 +49,10 @@ class Ground(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class UpdateJudgement:
     """An answer: allowed, unless a ground speaks against it."""
 
-    grounds: tuple[Ground, ...]
+    grounds: tuple[Objection, ...]
 
     @property
     def is_allowed(self) -> bool:
@@ -102,31 +102,31 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s+|(?=\|)")
 
-_SAYS: Mapping[Ground, re.Pattern[str]] = {
-    Ground.LIMIT: re.compile(
+_SAYS: Mapping[Objection, re.Pattern[str]] = {
+    Objection.LIMIT: re.compile(
         rf"{_LOOP}.{{0,60}}{_ENDLESS}|{_ENDLESS}.{{0,60}}{_LOOP}"
         r"|until (?:it|they|all|everything|the (?:test|check)s?).{0,20} pass"
     ),
-    Ground.CHECK: re.compile(
+    Objection.CHECK: re.compile(
         r"(?:skip|disabl|bypass|turn off|omit|ignor|comment out|weaken|relax)\w{0,4}\s.{0,40}?"
         r"(?:check|validat|verif|constraint|gate|assert|sandbox|test|lint|review|hook)"
         r"|(?:check|validation|verification|test|evidence|review|gate)s? (?:is|are|may be|can be) "
         r"(?:optional|skipped|unnecessary|not (?:needed|required|necessary))"
         r"|--no-verify"
     ),
-    Ground.SELF: re.compile(
+    Objection.SELF: re.compile(
         r"(?:edit|modif|chang|rewrit|updat|overwrit|append|improv|extend|delet|replac)\w{0,5}\s.{0,60}?"
         r"(?:\.agent\.md|agent definition|copilot-instructions|\.github/"
         r"|(?:own|its|your|these|this|their) (?:prompt|instruction|definition|rule|file))"
     ),
-    Ground.IMMUTABLE: re.compile(
+    Objection.IMMUTABLE: re.compile(
         r"(?:run|execut)\w{0,4}\s.{0,40}?tests?\s.{0,60}?(?<![a-z])(?:ide|editor|test explorer|extension)(?![a-z])"
         r"|redirect\w{0,4}\s.{0,60}?(?:file|log|output)|\s\d?>{1,2}\s?[\w./-]{1,80}\.(?:txt|log|out)|\|\s?tee\s"
         r"|(?:claim|report|declar|mark|assum|commit|approv)\w{0,4}\s.{0,60}?(?:without|before).{0,30}?"
         r"(?:evidence|running|proof|row)"
         r"|assum\w{0,4}\s.{0,40}?pass|trust\w{0,3} (?:the |an? )?(?:agent|report|implementer|claim)"
     ),
-    Ground.OVERRIDE: re.compile(
+    Objection.OVERRIDE: re.compile(
         r"(?:ignor|disregard|forget|overrid|overrul|bypass|supersed)\w{0,4}\s.{0,40}?"
         r"(?:instruction|rule|prompt|polic|guideline|above|previous|restriction|prohibition)"
         r"|(?:no longer|not) appl(?:y|ies)|from now on|you are now|system prompt|</?(?:system|assistant|user)>"
@@ -137,7 +137,7 @@ _SAYS: Mapping[Ground, re.Pattern[str]] = {
 """What a new statement may not say, unless it says that this very thing is not to be done."""
 
 
-def judge_update(update: InstructionUpdate, old: str, new: str | None, *, has_secret: bool) -> Judged:
+def judge_update(update: InstructionUpdate, old: str, new: str | None, *, has_secret: bool) -> UpdateJudgement:
     """Whether a change may be proposed: the file as it is, and as it would be; None if the patch does not fit it.
 
     >>> update = InstructionUpdate(file_path=".github/instructions/a.md", change_type="append",
@@ -145,9 +145,9 @@ def judge_update(update: InstructionUpdate, old: str, new: str | None, *, has_se
     >>> [ground.value for ground in judge_update(update, "# A\\n", update.patch, has_secret=False).grounds]
     ['check_removed']
     """
-    found = {Ground.UNFIT} if new is None else _of_change(old, new)
+    found = {Objection.UNFIT} if new is None else _of_change(old, new)
     if not _is_governed(update.file_path):
-        found.add(Ground.PATH)
+        found.add(Objection.PATH)
     return _judged(found | _of_form(update.patch, has_secret))
 
 
@@ -160,27 +160,27 @@ def may_apply(
     mode: ApprovalMode,
     proposer: str,
     approved_by: str | None,
-) -> Judged:
+) -> UpdateJudgement:
     """Whether a change may be written into the file: only one that may be proposed, and that a person approved."""
     found = set(judge_update(update, old, new, has_secret=has_secret).grounds)
     if update.file_path.casefold() == COPILOT_INSTRUCTIONS:
-        found.add(Ground.NEVER)
+        found.add(Objection.NEVER)
     if mode is ApprovalMode.AUTONOMOUS:
-        found.add(Ground.AUTONOMOUS)
+        found.add(Objection.AUTONOMOUS)
     approver = _spelled(approved_by or "")
     if not approver:
-        found.add(Ground.UNAPPROVED)
+        found.add(Objection.UNAPPROVED)
     if approver in {_spelled(name) for name in (proposer, "fairwitness", "auto", *(role.value for role in Role))}:
-        found.add(Ground.PROPOSER)
+        found.add(Objection.PROPOSER)
     return _judged(found)
 
 
-def judge_memory(key: str, value: str, *, has_secret: bool) -> Judged:
+def judge_memory(key: str, value: str, *, has_secret: bool) -> UpdateJudgement:
     """Whether something learned may be kept for later runs: it is read as data, and must be harmless if it is not."""
     text = f"{key}\n\n{value}"
     found = _of_form(text, has_secret) | _of_change("", text)
     if len(key) > KEY_LIMIT or len(value) > VALUE_LIMIT:
-        found.add(Ground.TOO_LONG)
+        found.add(Objection.TOO_LONG)
     return _judged(found)
 
 
@@ -212,21 +212,21 @@ def statements(text: str) -> Iterator[Statement]:
             gathered.append(bare[marked.end() :] if marked else bare)
 
 
-def _of_change(old: str, new: str) -> set[Ground]:
+def _of_change(old: str, new: str) -> set[Objection]:
     before, after = Counter(statements(old)), Counter(statements(new))
     removed, added = list(before - after), list(after - before)
     gone, come = [each.text for each in removed], [each.text for each in added]
     found = {ground for ground, pattern in _SAYS.items() if any(_says(pattern, text) for text in come)}
     if any(_PROTECTED.search(part) for each in removed for part in (each.heading, each.opening, each.text)):
-        found.add(Ground.PROTECTED)
+        found.add(Objection.PROTECTED)
     if any(map(_RESTRICTS.search, gone)) and any(_PERMITS.search(_RESTRICTS.sub("", text)) for text in come):
-        found.add(Ground.OPENED)
+        found.add(Objection.OPENED)
     if _raises_a_limit(gone, come):
-        found.add(Ground.LIMIT)
+        found.add(Objection.LIMIT)
     if any(not any(_keeps_its_checks(text, other) for other in come) for text in gone if _CHECKS.search(text)):
-        found.add(Ground.CHECK)
+        found.add(Objection.CHECK)
     if new.count("<!--") > old.count("<!--"):
-        found.add(Ground.HIDDEN)
+        found.add(Objection.HIDDEN)
     return found
 
 
@@ -273,10 +273,10 @@ def _keeps_its_checks(old: str, new: str) -> bool:
     return kept and set(_WEAKENS.findall(new)) <= set(_WEAKENS.findall(old))
 
 
-def _of_form(text: str, has_secret: bool) -> set[Ground]:
-    found = {Ground.SECRET} if has_secret else set()
+def _of_form(text: str, has_secret: bool) -> set[Objection]:
+    found = {Objection.SECRET} if has_secret else set()
     if any(unicodedata.category(sign)[0] == "C" for sign in text if sign not in "\n\r\t"):
-        found.add(Ground.HIDDEN)
+        found.add(Objection.HIDDEN)
     return found
 
 
@@ -292,5 +292,5 @@ def _spelled(text: str) -> str:
     return _COUNTED.sub(lambda word: str(_COUNTS.index(word.group())), re.sub(r"[*`]", "", plain)).strip()
 
 
-def _judged(found: set[Ground]) -> Judged:
-    return Judged(tuple(ground for ground in Ground if ground in found))
+def _judged(found: set[Objection]) -> UpdateJudgement:
+    return UpdateJudgement(tuple(ground for ground in Objection if ground in found))

@@ -115,7 +115,7 @@ def _screens(facts: IntegrityFacts) -> bool:
     return visual is not None and bool(visual.screenshots)
 
 
-class Shown(StrEnum):
+class EvidenceKind(StrEnum):
     """What counts as evidence for a type of phase; each value ends the sentence that asks for it."""
 
     FILES = "a file that was looked at"
@@ -124,19 +124,19 @@ class Shown(StrEnum):
     SCREENS = "a screenshot"
 
 
-EVIDENCE: Mapping[PhaseType, tuple[tuple[Shown, ...], ...]] = {
-    PhaseType.UI: ((Shown.FILES,), (Shown.SCREENS, Shown.EXECUTION)),
-    PhaseType.PROTOCOL: ((Shown.FILES,), (Shown.COMMANDS,)),
-    PhaseType.DATA: ((Shown.FILES,), (Shown.EXECUTION,)),
-    PhaseType.MIXED: ((Shown.FILES,), (Shown.COMMANDS,), (Shown.EXECUTION,)),
+EVIDENCE: Mapping[PhaseType, tuple[tuple[EvidenceKind, ...], ...]] = {
+    PhaseType.UI: ((EvidenceKind.FILES,), (EvidenceKind.SCREENS, EvidenceKind.EXECUTION)),
+    PhaseType.PROTOCOL: ((EvidenceKind.FILES,), (EvidenceKind.COMMANDS,)),
+    PhaseType.DATA: ((EvidenceKind.FILES,), (EvidenceKind.EXECUTION,)),
+    PhaseType.MIXED: ((EvidenceKind.FILES,), (EvidenceKind.COMMANDS,), (EvidenceKind.EXECUTION,)),
 }
 """What each type of phase has to show: all of the rows, and of each row one. Without a browser, running it will do."""
 
-_IS_SHOWN: Mapping[Shown, Callable[[IntegrityFacts], bool]] = {
-    Shown.FILES: _files,
-    Shown.COMMANDS: _commands,
-    Shown.EXECUTION: _execution,
-    Shown.SCREENS: _screens,
+_IS_SHOWN: Mapping[EvidenceKind, Callable[[IntegrityFacts], bool]] = {
+    EvidenceKind.FILES: _files,
+    EvidenceKind.COMMANDS: _commands,
+    EvidenceKind.EXECUTION: _execution,
+    EvidenceKind.SCREENS: _screens,
 }
 
 

@@ -20,7 +20,7 @@ _RULES = ({"-"}, {"*"}, {"_"}, {"="})
 _ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)")
 
 
-class Line(NamedTuple):
+class MarkdownLine(NamedTuple):
     """One line: its number, how far it is indented, and its text without white space around it."""
 
     number: int
@@ -35,31 +35,31 @@ class Heading(NamedTuple):
     title: str
 
 
-class Lines(NamedTuple):
+class MarkdownLines(NamedTuple):
     """What is said, line by line, and what keeps the rest from being read; a hidden line is an empty one."""
 
-    said: tuple[Line, ...]
+    said: tuple[MarkdownLine, ...]
     problems: tuple[LineProblem, ...]
 
 
-def said_lines(text: str) -> Lines:
+def said_lines(text: str) -> MarkdownLines:
     """The lines outside of code fences and comments.
 
     >>> [line.text for line in said_lines("# a\\n```\\n# b\\n```\\n<!-- c -->\\nd").said]
     ['# a', '', '', '', '', 'd']
     """
     if len(text) > MOST_SIGNS:
-        return Lines((), (at_line(1, f"at most {MOST_SIGNS} characters", f"{len(text)} characters"),))
+        return MarkdownLines((), (at_line(1, f"at most {MOST_SIGNS} characters", f"{len(text)} characters"),))
     rows = _ENDS.split(text.removeprefix("\ufeff"))
     for number, row in enumerate(rows, start=1):
         odd = _ODD.search(row)
         if odd is not None:
-            return Lines((), (at_line(number, "plain text", f"the character U+{ord(odd.group()):04X}"),))
+            return MarkdownLines((), (at_line(number, "plain text", f"the character U+{ord(odd.group()):04X}"),))
     return _outside(rows)
 
 
-def _outside(rows: list[str]) -> Lines:
-    said: list[Line] = []
+def _outside(rows: list[str]) -> MarkdownLines:
+    said: list[MarkdownLine] = []
     fence, opened = "", 0
     for number, row in enumerate(rows, start=1):
         text = row.strip()
@@ -72,11 +72,11 @@ def _outside(rows: list[str]) -> Lines:
             opened, fence, text = number, match["fence"], ""
         elif _is_rule(text):
             text = ""
-        said.append(Line(number, _indent(row), text))
+        said.append(MarkdownLine(number, _indent(row), text))
     if not fence:
-        return Lines(tuple(said), ())
+        return MarkdownLines(tuple(said), ())
     what = "a comment that is closed by -->" if fence == "-->" else f"a code block that is closed by {fence}"
-    return Lines(tuple(said), (at_line(opened, what, "the end of the text"),))
+    return MarkdownLines(tuple(said), (at_line(opened, what, "the end of the text"),))
 
 
 def _closes(fence: str, text: str) -> bool:
@@ -95,10 +95,10 @@ def _indent(row: str) -> int:
     return len(spaces.expandtabs(4))
 
 
-def heading_of(line: Line) -> Heading | None:
+def heading_of(line: MarkdownLine) -> Heading | None:
     """The heading a line is, if it is one.
 
-    >>> heading_of(Line(1, 0, "## In C# ##")), heading_of(Line(1, 4, "# an example")), heading_of(Line(1, 0, "#1"))
+    >>> heading_of(MarkdownLine(1, 0, "## In C# ##")), heading_of(MarkdownLine(1, 4, "# an example")), heading_of(MarkdownLine(1, 0, "#1"))
     (Heading(level=2, title='In C#'), None, None)
     """
     level = len(line.text) - len(line.text.lstrip("#"))

@@ -10,7 +10,7 @@ from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.graph.forge_order import Decider, ForgeTable
 
 
-class Request(NamedTuple):
+class RequestProgress(NamedTuple):
     """A change request."""
 
     status: ChangeRequestStatus
@@ -19,7 +19,7 @@ class Request(NamedTuple):
     """How often what the captain made of it did not fit."""
 
 
-class Course(NamedTuple):
+class ForgeProgress(NamedTuple):
     """A run as a whole."""
 
     proposals: int = 0
@@ -35,7 +35,7 @@ class Course(NamedTuple):
     """The last one that a person answered, or sent back with its plan."""
     returned: int = 0
     """How often a person sent a plan back."""
-    requests: Mapping[str, Request] = {}
+    requests: Mapping[str, RequestProgress] = {}
     gates: tuple[str, ...] = ()
     """The questions that are settled, by the names under which they are waited for."""
 
@@ -45,7 +45,7 @@ class Course(NamedTuple):
         return tuple(name for name, request in self.requests.items() if request.status not in ended)
 
 
-def course_of(envelopes: Iterable[Envelope], onto: Course = Course()) -> Course:  # noqa: B008  # it cannot be changed
+def forge_progress(envelopes: Iterable[Envelope], onto: ForgeProgress = ForgeProgress()) -> ForgeProgress:  # noqa: B008  # it cannot be changed
     """The run after these events."""
     course = onto
     for envelope in envelopes:
@@ -56,12 +56,12 @@ def course_of(envelopes: Iterable[Envelope], onto: Course = Course()) -> Course:
     return course
 
 
-def _gate(course: Course) -> str | None:
+def _gate(course: ForgeProgress) -> str | None:
     """What is waited for, where a person decides everything."""
     return next_move(course, ApprovalMode.INTERACTIVE, ForgeTable(change_requests=Decider.PERSON)).gate
 
 
-def _after(course: Course, envelope: Envelope) -> Course:
+def _after(course: ForgeProgress, envelope: Envelope) -> ForgeProgress:
     data = envelope.data
     match envelope.type:
         case "captain.message" if "round" in data:
@@ -82,7 +82,7 @@ def _after(course: Course, envelope: Envelope) -> Course:
         case "run.resumed":
             return course._replace(is_over=False)
         case "cr.emitted":
-            return _request(course, data["crId"], Request(ChangeRequestStatus.PENDING, data["emittedBy"]))
+            return _request(course, data["crId"], RequestProgress(ChangeRequestStatus.PENDING, data["emittedBy"]))
         case "cr.approved" | "cr.rejected" | "overlay.applied" if data["crId"] in course.requests:
             return _request(course, data["crId"], course.requests[data["crId"]]._replace(status=_MEANS[envelope.type]))
         case "overlay.refused" if data["crId"] in course.requests:
@@ -99,11 +99,11 @@ _MEANS: Mapping[str, ChangeRequestStatus] = {
 }
 
 
-def _request(course: Course, cr_id: str, request: Request) -> Course:
+def _request(course: ForgeProgress, cr_id: str, request: RequestProgress) -> ForgeProgress:
     return course._replace(requests={**course.requests, cr_id: request})
 
 
-class MoveKind(StrEnum):
+class ForgeMoveKind(StrEnum):
     """What a run does next."""
 
     PLAN = "plan"
@@ -119,10 +119,10 @@ class MoveKind(StrEnum):
     END = "end"
 
 
-class Move(NamedTuple):
+class ForgeMove(NamedTuple):
     """The next move, and what it is about."""
 
-    kind: MoveKind
+    kind: ForgeMoveKind
     gate: str | None = None
     """The question that is waited for."""
     request: str | None = None
@@ -131,28 +131,28 @@ class Move(NamedTuple):
 INTERVIEW, REVIEW = "interview", "plan-review"
 
 
-def next_move(course: Course, mode: ApprovalMode, limits: ForgeTable) -> Move:
+def next_move(course: ForgeProgress, mode: ApprovalMode, limits: ForgeTable) -> ForgeMove:
     """What follows from where a run stands."""
     if course.is_over:
-        return Move(MoveKind.END)
+        return ForgeMove(ForgeMoveKind.END)
     if not course.is_approved:
         return _planning(course, mode)
     if not course.is_started:
-        return Move(MoveKind.START)
+        return ForgeMove(ForgeMoveKind.START)
     active = course.active()
     if not active:
-        return Move(MoveKind.EXECUTE)
+        return ForgeMove(ForgeMoveKind.EXECUTE)
     first = course.requests[active[0]]
     if first.status is ChangeRequestStatus.PENDING and limits.change_requests is Decider.PERSON:
-        return Move(MoveKind.WAIT, gate=active[0], request=active[0])
-    return Move(MoveKind.REPLAN, request=active[0])
+        return ForgeMove(ForgeMoveKind.WAIT, gate=active[0], request=active[0])
+    return ForgeMove(ForgeMoveKind.REPLAN, request=active[0])
 
 
-def _planning(course: Course, mode: ApprovalMode) -> Move:
+def _planning(course: ForgeProgress, mode: ApprovalMode) -> ForgeMove:
     if not course.is_proposed:
-        return Move(MoveKind.PLAN)
+        return ForgeMove(ForgeMoveKind.PLAN)
     if mode is ApprovalMode.AUTONOMOUS:
-        return Move(MoveKind.SEAL)
+        return ForgeMove(ForgeMoveKind.SEAL)
     if course.asked > course.answered:
-        return Move(MoveKind.WAIT, gate=f"{INTERVIEW}.{course.asked}")
-    return Move(MoveKind.WAIT, gate=f"{REVIEW}.{course.proposals}")
+        return ForgeMove(ForgeMoveKind.WAIT, gate=f"{INTERVIEW}.{course.asked}")
+    return ForgeMove(ForgeMoveKind.WAIT, gate=f"{REVIEW}.{course.proposals}")

@@ -7,8 +7,8 @@ from fairwitness.contracts.autopilot.breaker import BreakerSettings
 from fairwitness.contracts.autopilot.facts import Retries, RetryKind
 from fairwitness.contracts.autopilot.passes import PassKind, PassMove, PassMoveKind, PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
-from fairwitness.contracts.autopilot.vocabulary import Recommendation, Route, StepName
-from fairwitness.rules.breaker import Degraded, degradation, may_retry
+from fairwitness.contracts.autopilot.vocabulary import Recommendation, StepName, TriageRoute
+from fairwitness.rules.breaker import LowScoreMove, after_low_score, may_retry
 
 PLAN_ROUNDS = 3
 """How often a plan is written for one research before the phase fails."""
@@ -38,7 +38,7 @@ def next_step(
         case StepName.PREFLIGHT:
             return _after_preflight(asked, results)
         case StepName.TRIAGE:
-            is_there = last.good and last.route is Route.VERIFY_ONLY
+            is_there = last.good and last.route is TriageRoute.VERIFY_ONLY
             return _step(StepName.VERIFY if is_there else StepName.RESEARCH, results)
         case StepName.RESEARCH:
             return _step(StepName.PLAN, results) if last.good else _failed("the research came to nothing", last)
@@ -104,10 +104,10 @@ def _after_rate(
 ) -> PassMove:
     if not last.good or last.score_tenths is None:
         return _failed("it has no score that counts", last)
-    degraded = degradation(last.score_tenths, _spent(results, retries), settings)
-    if asked.kind is PassKind.WHOLE and degraded is Degraded.REPLAN:
+    degraded = after_low_score(last.score_tenths, _spent(results, retries), settings)
+    if asked.kind is PassKind.WHOLE and degraded is LowScoreMove.REPLAN:
         return _step(StepName.RESEARCH, results)
-    if asked.kind is PassKind.WHOLE and degraded is Degraded.FAIL_PHASE:
+    if asked.kind is PassKind.WHOLE and degraded is LowScoreMove.FAIL_PHASE:
         why = f"its score is {last.score_tenths / 10}, and replanning is spent"
         return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, why)
     return _ends(PhaseOutcome.COMPLETED, Recommendation.PROCEED, "all steps are done")

@@ -5,12 +5,12 @@ from enum import StrEnum
 
 from fairwitness.contracts.autopilot.facts import RoadmapPhase
 from fairwitness.contracts.autopilot.order import AutopilotOrder
-from fairwitness.contracts.autopilot.passes import PhasePass, Verdict
-from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus, SkipReason
+from fairwitness.contracts.autopilot.passes import PassDecision, PhasePass
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus, SkipReason
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Text
 from fairwitness.contracts.common.ids import PhaseId
-from fairwitness.rules.phases import PhasePlace, PhasePlan, RoadmapEnd, next_phases, roadmap_end, roadmap_plan
-from fairwitness.rules.run_flags import Takes, course
+from fairwitness.rules.phases import PhasePlace, PhasePosition, RoadmapEnd, next_phases, roadmap_end, roadmap_plan
+from fairwitness.rules.run_flags import Takes, run_mode
 
 
 class RunMoveKind(StrEnum):
@@ -44,12 +44,12 @@ class RunMove(Contract):
 class RunFacts(Contract):
     """What a run's ledger says of its passes."""
 
-    status: RunStatus
+    status: AutopilotRunStatus
     statuses: Mapping[PhaseId, PhaseStatus]
     begun: tuple[PhasePass, ...]
     """Every pass that was written down, in order."""
     returned: tuple[tuple[PhaseId, Positive], ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PassDecision, ...]
     processed: Count
     """Phases that ended since the run was begun or resumed last."""
     reported: Flag
@@ -63,7 +63,7 @@ def verdict_gate(phase: str) -> str:
 
 def next_move(order: AutopilotOrder, facts: RunFacts) -> RunMove:
     """The next move of a run."""
-    if facts.status is not RunStatus.RUNNING:
+    if facts.status is not AutopilotRunStatus.RUNNING:
         return RunMove(kind=RunMoveKind.END)
     under_way = _under_way(facts)
     if under_way is not None:
@@ -130,7 +130,7 @@ def _next_number(facts: RunFacts, phase: str) -> int:
     return 1 + max((*passes, *(verdict.number for verdict in facts.verdicts if verdict.phase == phase)), default=0)
 
 
-def _plans(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> tuple[PhasePlan, ...]:
+def _plans(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> tuple[PhasePosition, ...]:
     """What is left to do of the phases that this run takes up; what others need is for the preflight to see."""
     taken = set(order.phases)
     phases = [
@@ -156,7 +156,7 @@ def _plans(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> tuple[
 
 def left_alone(order: AutopilotOrder) -> Collection[str]:
     """The phases that an earlier run completed and that this one does not touch."""
-    if course(frozenset(order.flags)).takes is not Takes.UNFINISHED:
+    if run_mode(frozenset(order.flags)).takes is not Takes.UNFINISHED:
         return ()
     return [phase for phase in order.earlier if is_finished(order, phase)]
 
@@ -166,7 +166,7 @@ def is_finished(order: AutopilotOrder, phase: str) -> bool:
     return phase in order.earlier and order.earlier[phase].status is PhaseStatus.COMPLETED
 
 
-def _skipped(plans: Sequence[PhasePlan], statuses: Mapping[str, PhaseStatus]) -> RunMove | None:
+def _skipped(plans: Sequence[PhasePosition], statuses: Mapping[str, PhaseStatus]) -> RunMove | None:
     """A phase that is not run, as long as nobody has said so."""
     for plan in plans:
         untold = statuses.get(plan.id) is PhaseStatus.NOT_STARTED

@@ -19,7 +19,7 @@ WHOLE = "the whole file"
 _DEPTH = 6
 
 
-class Turn(StrEnum):
+class SettingTurn(StrEnum):
     """What became of one setting."""
 
     ADDED = "added"
@@ -33,7 +33,7 @@ class Section(NamedTuple):
 
     name: str
     """`[tool.ruff.lint] ignore`, `scripts.test`."""
-    turn: Turn
+    turn: SettingTurn
     oracle: bool
     """Whether it steers what judges the change; dependencies and metadata do not."""
 
@@ -72,7 +72,7 @@ def mixed_sections(path: str, before: str | None, after: str | None) -> tuple[Se
         old, new = _settings(path, before), _settings(path, after)
         return tuple(_differences(path, old, new))
     except (ValueError, BadIni, RecursionError):
-        return (Section(WHOLE, Turn.UNREADABLE, oracle=True),)
+        return (Section(WHOLE, SettingTurn.UNREADABLE, oracle=True),)
 
 
 Settings = Mapping[tuple[str, ...], str]
@@ -107,7 +107,9 @@ def _leaves(way: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...],
 def _differences(path: str, old: Settings, new: Settings) -> Iterator[Section]:
     for way in sorted({*old, *new}):
         if old.get(way) != new.get(way):
-            turn = Turn.ADDED if way not in old else Turn.REMOVED if way not in new else Turn.CHANGED
+            turn = (
+                SettingTurn.ADDED if way not in old else SettingTurn.REMOVED if way not in new else SettingTurn.CHANGED
+            )
             yield Section(_name(path, way), turn, oracle=_steers(path, way))
 
 
@@ -132,22 +134,6 @@ def _steers(path: str, way: tuple[str, ...]) -> bool:
             return False
         return way[:1] != ("tool",) or len(way) < 2 or way[1] not in _PACKAGING_TOOLS or not _STEERS.isdisjoint(way[2:])
     return name == "tox.ini" or way[0].split(".", 1)[0] not in _INI_PROJECT
-
-
-__all__ = [
-    "ORACLES",
-    "PROTECTIONS",
-    "PathKind",
-    "Protected",
-    "Protection",
-    "Section",
-    "Status",
-    "Turn",
-    "is_oracle",
-    "kind_of_path",
-    "mixed_sections",
-    "protected_paths",
-]
 
 
 class PathKind(StrEnum):
@@ -312,7 +298,7 @@ def is_oracle(path: str) -> bool:
     return kind_of_path(path) in ORACLES
 
 
-class Status(StrEnum):
+class PathChange(StrEnum):
     """What a change did to a path, as git spells it."""
 
     ADDED = "A"
@@ -327,10 +313,10 @@ class Protection(StrEnum):
     ABSENT = "nothing"
 
 
-PROTECTIONS: Mapping[Status, Protection] = {
-    Status.ADDED: Protection.ABSENT,
-    Status.MODIFIED: Protection.OLD,
-    Status.DELETED: Protection.OLD,
+PROTECTIONS: Mapping[PathChange, Protection] = {
+    PathChange.ADDED: Protection.ABSENT,
+    PathChange.MODIFIED: Protection.OLD,
+    PathChange.DELETED: Protection.OLD,
 }
 
 
@@ -339,14 +325,14 @@ class Protected(NamedTuple):
 
     path: str
     kind: PathKind
-    status: Status
+    status: PathChange
     protection: Protection
 
 
-def protected_paths(changes: Sequence[tuple[str, Status]]) -> tuple[Protected, ...]:
+def protected_paths(changes: Sequence[tuple[str, PathChange]]) -> tuple[Protected, ...]:
     """What the protected tree does with each changed oracle file, in the order of the paths.
 
-    >>> changes = [("tests/t.py", Status.ADDED), ("src/a.py", Status.ADDED)]
+    >>> changes = [("tests/t.py", PathChange.ADDED), ("src/a.py", PathChange.ADDED)]
     >>> [(one.path, one.protection.value) for one in protected_paths(changes)]
     [('tests/t.py', 'nothing')]
     """

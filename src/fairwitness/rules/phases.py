@@ -14,7 +14,7 @@ from fairwitness.contracts.common.ids import PhaseId
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.rules.graph import find_cycle
 from fairwitness.rules.roadmap_fields import phase_id_of
-from fairwitness.rules.scores import GateAnswer, GateFacts, phase_gate, tenths
+from fairwitness.rules.scores import PhaseGateAnswer, PhaseGateFacts, phase_gate, tenths
 
 
 def roadmap_problems(phases: Sequence[RoadmapPhase]) -> tuple[Problem, ...]:
@@ -85,7 +85,7 @@ class PhasePlace(StrEnum):
     BLOCKED = "blocked"
 
 
-class PhasePlan(Contract):
+class PhasePosition(Contract):
     """One phase, its place, and for a phase that is not run the reason."""
 
     id: PhaseId
@@ -106,14 +106,14 @@ _OWN_PLACE: Mapping[PhaseStatus, PhasePlace | None] = {
 
 def roadmap_plan(
     phases: Sequence[RoadmapPhase], statuses: Mapping[str, PhaseStatus], *, done_before: frozenset[str] = frozenset()
-) -> tuple[PhasePlan, ...]:
+) -> tuple[PhasePosition, ...]:
     """What `--complete` does with each phase, in the order they run.
 
     Finished phases are skipped, those of earlier runs (`done_before`) too; a failure blocks all that rest on it, and
     what rests on an open verdict waits. A phase whose status is not known has not been started.
     """
     depends_on = {phase.id: phase.depends_on for phase in phases}
-    plans: dict[str, PhasePlan] = {}
+    plans: dict[str, PhasePosition] = {}
     for phase_id in phase_order(phases):
         own = _OWN_PLACE[statuses.get(phase_id, PhaseStatus.NOT_STARTED)]
         if own is None and phase_id in done_before:
@@ -123,22 +123,22 @@ def roadmap_plan(
     return tuple(plans.values())
 
 
-def _plan(phase_id: str, own: PhasePlace | None, before: Sequence[PhasePlan]) -> PhasePlan:
+def _plan(phase_id: str, own: PhasePlace | None, before: Sequence[PhasePosition]) -> PhasePosition:
     if own is PhasePlace.DONE:
-        return PhasePlan(id=phase_id, place=own, reason="already_completed")
+        return PhasePosition(id=phase_id, place=own, reason="already_completed")
     if own is not None:
-        return PhasePlan(id=phase_id, place=own)
+        return PhasePosition(id=phase_id, place=own)
     for other in before:
         if other.place is PhasePlace.FAILED:
-            return PhasePlan(id=phase_id, place=PhasePlace.BLOCKED, reason=f"blocked_by_phase_{other.id}")
+            return PhasePosition(id=phase_id, place=PhasePlace.BLOCKED, reason=f"blocked_by_phase_{other.id}")
         if other.place is PhasePlace.BLOCKED:
-            return PhasePlan(id=phase_id, place=PhasePlace.BLOCKED, reason=other.reason)
+            return PhasePosition(id=phase_id, place=PhasePlace.BLOCKED, reason=other.reason)
     if all(other.place is PhasePlace.DONE for other in before):
-        return PhasePlan(id=phase_id, place=PhasePlace.RUN)
-    return PhasePlan(id=phase_id, place=PhasePlace.WAIT)
+        return PhasePosition(id=phase_id, place=PhasePlace.RUN)
+    return PhasePosition(id=phase_id, place=PhasePlace.WAIT)
 
 
-def next_phases(plans: Sequence[PhasePlan]) -> tuple[str, ...]:
+def next_phases(plans: Sequence[PhasePosition]) -> tuple[str, ...]:
     """The phases of a plan that can run now, in their order."""
     return tuple(plan.id for plan in plans if plan.place is PhasePlace.RUN)
 
@@ -152,7 +152,7 @@ class RoadmapEnd(StrEnum):
     FAILED = "failed"
 
 
-def roadmap_end(plans: Sequence[PhasePlan]) -> RoadmapEnd:
+def roadmap_end(plans: Sequence[PhasePosition]) -> RoadmapEnd:
     """How a run stands: open verdicts keep it from ending, a failure keeps it from being completed."""
     places = {plan.place for plan in plans}
     if places & {PhasePlace.RUN, PhasePlace.RUNNING}:
@@ -171,11 +171,11 @@ def gate_of(
     gained: bool,
     quality: bool,
     complete: bool,
-) -> GateAnswer:
+) -> PhaseGateAnswer:
     """What happens to a phase that returned, given the roadmap it stands in."""
     score = returned.alignment_score
     return phase_gate(
-        GateFacts(
+        PhaseGateFacts(
             outcome=returned.status,
             recommendation=returned.recommendation,
             score_tenths=None if score is None else tenths(score),

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from fairwitness.contracts.autopilot.roadmap import CommandKind, CommandsSource, Project, ProjectType
+from fairwitness.contracts.autopilot.roadmap import CommandKind, CommandsSource, ProjectSettings, ProjectType
 from fairwitness.contracts.common.problems import Problem
 
 Found: TypeAlias = dict[CommandKind, str]
@@ -77,7 +77,7 @@ def detect_commands(manifests: Mapping[str, str]) -> Detected:
     return Detected(ProjectType.UNKNOWN, None, {}, ())
 
 
-def commands_of(project: Project | None, detected: Detected) -> dict[CommandKind, str | None]:
+def commands_of(project: ProjectSettings | None, detected: Detected) -> dict[CommandKind, str | None]:
     """The command of each kind, or None where there is none and its gate is not held.
 
     What is said wins. A null that an earlier detection wrote is no word of a person: there the manifest is asked anew.

@@ -102,7 +102,7 @@ def _shown(run: ExecutionResult) -> RatedExecution:
     return RatedExecution(command=run.command, exit_code=run.exit_code, output=output[:SNIPPET])
 
 
-def ways_up(
+def improvement_paths(
     rating: RatingReturn, files: Mapping[str, str], known: Collection[str], target_tenths: int = PASS_TENTHS
 ) -> tuple[PathItem, ...]:
     """What would raise the criteria below the target, widest gap first.

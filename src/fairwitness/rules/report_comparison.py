@@ -7,25 +7,40 @@ which must stay, and one for diagnostics, which had better go.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairwitness.contracts.verify.results import RED, Comparison, Item, Move, Moved, Outcome, RedBefore, RedProof
+from fairwitness.contracts.verify.results import (
+    RED,
+    Comparison,
+    ItemChange,
+    ItemOutcome,
+    Moved,
+    RedBefore,
+    RedProof,
+    ReportItem,
+)
 
-State = Outcome | None
+State = ItemOutcome | None
 """What a thing says in one tree; None if it is not there."""
 
-_PASSED, _FAILED, _ERROR = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR
-_SKIPPED, _XFAILED = Outcome.SKIPPED, Outcome.XFAILED
+_PASSED, _FAILED, _ERROR = ItemOutcome.PASSED, ItemOutcome.FAILED, ItemOutcome.ERROR
+_SKIPPED, _XFAILED = ItemOutcome.SKIPPED, ItemOutcome.XFAILED
 
 _AFTER: tuple[State, ...] = (None, _PASSED, _FAILED, _ERROR, _SKIPPED, _XFAILED)
 
 
-def _row(before: State, *moves: Move) -> dict[tuple[State, State], Move]:
+def _row(before: State, *moves: ItemChange) -> dict[tuple[State, State], ItemChange]:
     return {(before, after): move for after, move in zip(_AFTER, moves, strict=True) if (before, after) != (None, None)}
 
 
-_GONE, _QUIET, _NEW, _RED_NEW = Move.VANISHED, Move.SILENCED, Move.NEW_PASSING, Move.NEW_FAILING
-_BROKE, _STILL, _FINE, _FIXED, _SKIP = Move.BROKEN, Move.STILL_BROKEN, Move.PASSING, Move.FIXED, Move.SKIPPED
+_GONE, _QUIET, _NEW, _RED_NEW = ItemChange.VANISHED, ItemChange.SILENCED, ItemChange.NEW_PASSING, ItemChange.NEW_FAILING
+_BROKE, _STILL, _FINE, _FIXED, _SKIP = (
+    ItemChange.BROKEN,
+    ItemChange.STILL_BROKEN,
+    ItemChange.PASSING,
+    ItemChange.FIXED,
+    ItemChange.SKIPPED,
+)
 
-TEST_MOVES: Mapping[tuple[State, State], Move] = {
+TEST_MOVES: Mapping[tuple[State, State], ItemChange] = {
     #              not there  passed  failed    error     skipped  xfailed
     **_row(None, _GONE, _NEW, _RED_NEW, _RED_NEW, _SKIP, _SKIP),
     **_row(_PASSED, _GONE, _FINE, _BROKE, _BROKE, _QUIET, _QUIET),
@@ -39,7 +54,7 @@ TEST_MOVES: Mapping[tuple[State, State], Move] = {
 }
 """Every pair but (not there, not there)."""
 
-DIAGNOSTIC_MOVES: Mapping[tuple[State, State], Move] = {
+DIAGNOSTIC_MOVES: Mapping[tuple[State, State], ItemChange] = {
     # a diagnostic that is there is red; a skipped one is a warning that fails nothing
     **_row(None, _FINE, _FINE, _RED_NEW, _RED_NEW, _SKIP, _SKIP),
     **_row(_PASSED, _FINE, _FINE, _BROKE, _BROKE, _SKIP, _SKIP),
@@ -53,16 +68,16 @@ DIAGNOSTIC_MOVES: Mapping[tuple[State, State], Move] = {
 RAN = frozenset({_PASSED, _FAILED, _ERROR})
 _STANDS_FOR_MANY = frozenset({_ERROR, _SKIPPED})
 """What a report says under the name of a file, a class or a package instead of telling of its tests."""
-COUNTED_ONLY = frozenset({Move.PASSING, Move.SKIPPED})
+COUNTED_ONLY = frozenset({ItemChange.PASSING, ItemChange.SKIPPED})
 ORDER = (
-    Move.BROKEN,
-    Move.NEW_FAILING,
-    Move.VANISHED,
-    Move.SILENCED,
-    Move.FLAKY,
-    Move.STILL_BROKEN,
-    Move.FIXED,
-    Move.NEW_PASSING,
+    ItemChange.BROKEN,
+    ItemChange.NEW_FAILING,
+    ItemChange.VANISHED,
+    ItemChange.SILENCED,
+    ItemChange.FLAKY,
+    ItemChange.STILL_BROKEN,
+    ItemChange.FIXED,
+    ItemChange.NEW_PASSING,
 )
 """How what moved is listed: what blocks first."""
 
@@ -72,8 +87,8 @@ _CUT_IN_NAME = re.compile(r"\.| > ")
 
 
 def compare(
-    before: Sequence[Item],
-    after: Sequence[Item],
+    before: Sequence[ReportItem],
+    after: Sequence[ReportItem],
     *,
     are_tests: bool,
     flaky: frozenset[str] = frozenset(),
@@ -90,21 +105,21 @@ def compare(
     """
     old, new = _by_id(before, best=True), _by_id(after, best=False)
     told_apart = frozenset(outer for id_ in new for outer in enclosing(id_)) if are_tests else frozenset()
-    counts = dict.fromkeys(Move, 0)
+    counts = dict.fromkeys(ItemChange, 0)
     moved = []
     for id_ in dict.fromkeys((*old, *new)):
         move, message = _move(id_, old, new, uncollected, told_apart) if are_tests else _diagnostic_move(id_, old, new)
         if id_ in flaky and id_ in new and new[id_].outcome in RAN:
-            move = Move.FLAKY
+            move = ItemChange.FLAKY
         counts[move] += 1
         if move not in COUNTED_ONLY:
             moved.append(Moved(id=id_, move=move, message=message))
     return Comparison(counts=counts, moved=tuple(sorted(moved, key=lambda each: (ORDER.index(each.move), each.id))))
 
 
-def _by_id(items: Sequence[Item], *, best: bool) -> dict[str, Item]:
+def _by_id(items: Sequence[ReportItem], *, best: bool) -> dict[str, ReportItem]:
     """The items by id; of two under one id the better one before and the worse one after, so that neither hides it."""
-    known: dict[str, Item] = {}
+    known: dict[str, ReportItem] = {}
     for item in items:
         other = known.get(item.id)
         if other is None or (_BEST_FIRST.index(item.outcome) < _BEST_FIRST.index(other.outcome)) == best:
@@ -112,52 +127,52 @@ def _by_id(items: Sequence[Item], *, best: bool) -> dict[str, Item]:
     return known
 
 
-def _state(id_: str, items: Mapping[str, Item]) -> State:
+def _state(id_: str, items: Mapping[str, ReportItem]) -> State:
     return items[id_].outcome if id_ in items else None
 
 
-def _diagnostic_move(id_: str, old: Mapping[str, Item], new: Mapping[str, Item]) -> tuple[Move, str]:
+def _diagnostic_move(id_: str, old: Mapping[str, ReportItem], new: Mapping[str, ReportItem]) -> tuple[ItemChange, str]:
     return DIAGNOSTIC_MOVES[_state(id_, old), _state(id_, new)], _said(id_, old, new)
 
 
-def _said(id_: str, old: Mapping[str, Item], new: Mapping[str, Item]) -> str:
+def _said(id_: str, old: Mapping[str, ReportItem], new: Mapping[str, ReportItem]) -> str:
     return new[id_].message if id_ in new else old[id_].message
 
 
 def _move(
     id_: str,
-    old: Mapping[str, Item],
-    new: Mapping[str, Item],
+    old: Mapping[str, ReportItem],
+    new: Mapping[str, ReportItem],
     uncollected: frozenset[str],
     told_apart: frozenset[str],
-) -> tuple[Move, str]:
+) -> tuple[ItemChange, str]:
     move = TEST_MOVES[_state(id_, old), _state(id_, new)]
-    if move is Move.VANISHED:
+    if move is ItemChange.VANISHED:
         if id_ in told_apart and old[id_].outcome in _STANDS_FOR_MANY:
-            return Move.FIXED, "what it stood for is told test by test now"
+            return ItemChange.FIXED, "what it stood for is told test by test now"
         return _vanished(id_, new, uncollected)
-    if move is Move.NEW_FAILING and id_ not in old:
+    if move is ItemChange.NEW_FAILING and id_ not in old:
         # its file did not load before, so nobody knows that it was any better
         above = _above(id_, old)
         if above is not None and above.outcome in RED:
-            move = Move.STILL_BROKEN
+            move = ItemChange.STILL_BROKEN
     return move, _said(id_, old, new)
 
 
-def _vanished(id_: str, new: Mapping[str, Item], uncollected: frozenset[str]) -> tuple[Move, str]:
+def _vanished(id_: str, new: Mapping[str, ReportItem], uncollected: frozenset[str]) -> tuple[ItemChange, str]:
     """A test that is not there any more, unless something tells what became of its whole file."""
     above = _above(id_, new)
     if above is not None and above.outcome is _ERROR:
-        return Move.BROKEN, f"{above.id}: {above.message}"[:2000]
+        return ItemChange.BROKEN, f"{above.id}: {above.message}"[:2000]
     if above is not None:
-        return Move.SILENCED, f"{above.id}: {above.message}"[:2000]
+        return ItemChange.SILENCED, f"{above.id}: {above.message}"[:2000]
     lost = next((path for path in enclosing(id_) if path in uncollected), None)
     if lost is not None:
-        return Move.BROKEN, f"{lost} cannot be collected"
-    return Move.VANISHED, ""
+        return ItemChange.BROKEN, f"{lost} cannot be collected"
+    return ItemChange.VANISHED, ""
 
 
-def _above(id_: str, items: Mapping[str, Item]) -> Item | None:
+def _above(id_: str, items: Mapping[str, ReportItem]) -> ReportItem | None:
     """What stands for the whole class, file or package of a test: an error at loading it, or a skip."""
     for outer in enclosing(id_):
         item = items.get(outer)
@@ -190,7 +205,7 @@ def enclosing(id_: str) -> Iterator[str]:
 
 def is_red_before(
     new_ids: Sequence[str],
-    at_base: Sequence[Item] | None,
+    at_base: Sequence[ReportItem] | None,
     *,
     uncollected: frozenset[str] = frozenset(),
     unbuilt: str | None = None,
@@ -214,7 +229,7 @@ def is_red_before(
 
 
 def _proof(
-    id_: str, known: Mapping[str, Item] | None, uncollected: frozenset[str], unbuilt: str | None
+    id_: str, known: Mapping[str, ReportItem] | None, uncollected: frozenset[str], unbuilt: str | None
 ) -> tuple[bool, str]:
     if known is None:
         return unbuilt is not None, unbuilt or "there is no evidence from the code of the base"

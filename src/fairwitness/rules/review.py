@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.decisions import Advance, Halt, HaltOutcome, Retry, RetryOf, Revise, Wait
 from fairwitness.contracts.common.gates import Blocked, GateAnswer
 from fairwitness.contracts.common.policy import OnExhausted, Policy
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.common.vocabulary import Severity, Verdict, worst_verdict
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity, worst_verdict
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import ReviewFacts, Step
 from fairwitness.contracts.feature.review import (
@@ -22,7 +22,7 @@ from fairwitness.contracts.feature.review import (
     ReviewVerdict,
 )
 from fairwitness.rules.feature_retry import under_way
-from fairwitness.rules.feature_routes import ROUTES, Outcome, as_read
+from fairwitness.rules.feature_routes import ROUTES, RouteOutcome, as_read
 from fairwitness.rules.gates import (
     categories_covered,
     majority_approves,
@@ -31,19 +31,19 @@ from fairwitness.rules.gates import (
     verdicts,
 )
 
-VERDICT_OF: Mapping[Severity, Verdict] = {
-    Severity.BLOCKER: Verdict.BLOCKER,
-    Severity.CRITICAL: Verdict.NEEDS_REVISION,
-    Severity.MAJOR: Verdict.NEEDS_REVISION,
-    Severity.MINOR: Verdict.APPROVE,
+VERDICT_OF: Mapping[Severity, CategoryVerdict] = {
+    Severity.BLOCKER: CategoryVerdict.BLOCKER,
+    Severity.CRITICAL: CategoryVerdict.NEEDS_REVISION,
+    Severity.MAJOR: CategoryVerdict.NEEDS_REVISION,
+    Severity.MINOR: CategoryVerdict.APPROVE,
 }
 """What one finding of a severity does to its category."""
 
 
-def category_verdict(review: ReviewReturn, category: Category) -> Verdict:
+def category_verdict(review: ReviewReturn, category: Category) -> CategoryVerdict:
     """The verdict that a reviewer's findings add up to in one category."""
     found = (VERDICT_OF[finding.severity] for finding in review.findings if finding.category is category)
-    return worst_verdict((Verdict.APPROVE, *found))
+    return worst_verdict((CategoryVerdict.APPROVE, *found))
 
 
 def verdict_of(review: ReviewReturn) -> ReviewVerdict:
@@ -84,7 +84,7 @@ def _verdict_problems(verdict: ReviewVerdict) -> Iterator[Problem]:
     counts = verdict.findings_count
     demanded = worst_verdict(
         (
-            Verdict.APPROVE,
+            CategoryVerdict.APPROVE,
             *(
                 VERDICT_OF[severity]
                 for severity, count in (
@@ -129,7 +129,7 @@ class Situation(StrEnum):
     UNANIMOUS = "all approve"
 
 
-class Resolution(StrEnum):
+class ReviewConsequence(StrEnum):
     """What a situation is answered with."""
 
     HALT = "halt the run"
@@ -140,19 +140,19 @@ class Resolution(StrEnum):
     GO = "go on"
 
 
-RESOLUTIONS: Mapping[tuple[Situation, bool], Resolution] = {
-    (Situation.BLOCKER, True): Resolution.HALT,
-    (Situation.BLOCKER, False): Resolution.HALT,
-    (Situation.INCOMPLETE, True): Resolution.FILE_AGAIN,
-    (Situation.INCOMPLETE, False): Resolution.FILE_AGAIN,
-    (Situation.NO_MAJORITY, True): Resolution.REVISE,
-    (Situation.NO_MAJORITY, False): Resolution.EXHAUSTED,
-    (Situation.SECURITY_DISSENT, True): Resolution.REVISE,
-    (Situation.SECURITY_DISSENT, False): Resolution.EXHAUSTED,
-    (Situation.DISSENT, True): Resolution.GO_WITH_DISSENT,
-    (Situation.DISSENT, False): Resolution.GO_WITH_DISSENT,
-    (Situation.UNANIMOUS, True): Resolution.GO,
-    (Situation.UNANIMOUS, False): Resolution.GO,
+RESOLUTIONS: Mapping[tuple[Situation, bool], ReviewConsequence] = {
+    (Situation.BLOCKER, True): ReviewConsequence.HALT,
+    (Situation.BLOCKER, False): ReviewConsequence.HALT,
+    (Situation.INCOMPLETE, True): ReviewConsequence.FILE_AGAIN,
+    (Situation.INCOMPLETE, False): ReviewConsequence.FILE_AGAIN,
+    (Situation.NO_MAJORITY, True): ReviewConsequence.REVISE,
+    (Situation.NO_MAJORITY, False): ReviewConsequence.EXHAUSTED,
+    (Situation.SECURITY_DISSENT, True): ReviewConsequence.REVISE,
+    (Situation.SECURITY_DISSENT, False): ReviewConsequence.EXHAUSTED,
+    (Situation.DISSENT, True): ReviewConsequence.GO_WITH_DISSENT,
+    (Situation.DISSENT, False): ReviewConsequence.GO_WITH_DISSENT,
+    (Situation.UNANIMOUS, True): ReviewConsequence.GO,
+    (Situation.UNANIMOUS, False): ReviewConsequence.GO,
 }
 """The disagreement table: situation and whether a further round is left → resolution."""
 
@@ -180,7 +180,7 @@ def open_findings(review: ReviewFacts) -> tuple[OpenFinding, ...]:
         OpenFinding(perspective, category, row.severity or Severity.CRITICAL)
         for perspective, of_one in said.items()
         for category, row in of_one.items()
-        if row.verdict is not Verdict.APPROVE
+        if row.verdict is not CategoryVerdict.APPROVE
     )
 
 
@@ -222,7 +222,7 @@ def after_review(review: ReviewFacts, policy: Policy) -> Advance | Retry | Revis
     step = STEP_OF[review.scope]
     gates = review_gates(review, policy)
     situation = situation_of(review, policy)
-    reviewers = [as_read(Agent.REVIEWER, call, replanning=False) for call in review.reviewers]
+    reviewers = [as_read(FeatureAgent.REVIEWER, call, replanning=False) for call in review.reviewers]
     if situation is not Situation.BLOCKER:
         pending = under_way(step, [perspective.value for perspective in Perspective], reviewers, policy)
         if isinstance(pending, Advance):
@@ -231,21 +231,21 @@ def after_review(review: ReviewFacts, policy: Policy) -> Advance | Retry | Revis
             return pending
     found = tuple(str(finding) for finding in open_findings(review))
     match RESOLUTIONS[(situation, rounds_left(review, policy))]:
-        case Resolution.HALT:
-            route = ROUTES[(step, Outcome.BLOCKER)]
+        case ReviewConsequence.HALT:
+            route = ROUTES[(step, RouteOutcome.BLOCKER)]
             reason = f"{route.because}: {', '.join(found) or 'a row of an unknown reviewer'}"
             return Halt(reason=reason, gates=gates, outcome=HaltOutcome.HALTED, resumable=False)
-        case Resolution.FILE_AGAIN:
+        case ReviewConsequence.FILE_AGAIN:
             return _file_again(review, step, gates, policy)
-        case Resolution.REVISE:
-            route = ROUTES[(step, Outcome.NEEDS_REVISION)]
+        case ReviewConsequence.REVISE:
+            route = ROUTES[(step, RouteOutcome.NEEDS_REVISION)]
             assert route.to is not None
             reason = f"{route.because}: {situation.value}"
             return Revise(reason=reason, gates=gates, to=route.to.value, round=review.round + 1, findings=found)
-        case Resolution.EXHAUSTED:
+        case ReviewConsequence.EXHAUSTED:
             return exhausted(review, policy, why=situation.value)
-        case Resolution.GO_WITH_DISSENT | Resolution.GO:
-            route = ROUTES[(step, Outcome.DONE)]
+        case ReviewConsequence.GO_WITH_DISSENT | ReviewConsequence.GO:
+            route = ROUTES[(step, RouteOutcome.DONE)]
             assert route.to is not None
             return Advance(
                 reason=f"{route.because}: {situation.value}", gates=gates, to=route.to.value, known_issues=found
@@ -264,7 +264,7 @@ def _file_again(review: ReviewFacts, step: Step, gates: tuple[GateAnswer, ...], 
         if call.instance in missing and (call.cause is not None or call.attempts > policy.retry.dispatch)
     ]
     if final:
-        reason = f"{ROUTES[(step, Outcome.ERROR)].because}: {', '.join(final)}"
+        reason = f"{ROUTES[(step, RouteOutcome.ERROR)].because}: {', '.join(final)}"
         return Halt(reason=reason, gates=gates, outcome=HaltOutcome.ERROR, resumable=True)
     reason = f"verdicts are missing: {', '.join(missing)}"
     return Retry(reason=reason, gates=gates, step=step.value, what=RetryOf.CALL, instances=tuple(missing))
@@ -273,7 +273,7 @@ def _file_again(review: ReviewFacts, step: Step, gates: tuple[GateAnswer, ...], 
 def exhausted(review: ReviewFacts, policy: Policy, *, why: str) -> Advance | Halt:
     """What follows when no further round is left and the work is not approved."""
     step = STEP_OF[review.scope]
-    route = ROUTES[(step, Outcome.EXHAUSTED)]
+    route = ROUTES[(step, RouteOutcome.EXHAUSTED)]
     assert route.to is not None
     gates = review_gates(review, policy)
     found = tuple(str(finding) for finding in open_findings(review))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.vocabulary import Risk, highest_risk
-from fairwitness.contracts.feature.facts import Change, ChangedFile
+from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind
 from fairwitness.rules.feature_plan import is_test_file
 
 RED_WORDS: Mapping[str, frozenset[str]] = {
@@ -47,16 +47,16 @@ def colour_of(file: ChangedFile, policy: Policy) -> Risk:
     for rule in policy.risk:
         if matches(rule.pattern, file.path):
             return rule.risk
-    if file.change is Change.DELETED:
+    if file.change is ChangeKind.DELETED:
         return Risk.YELLOW if is_documentation(file.path) else Risk.RED
     if is_documentation(file.path):
         return Risk.GREEN
     if is_test_file(file.path):
         # a new test adds, a changed one may stop asking
-        return Risk.GREEN if file.change is Change.ADDED else Risk.YELLOW
+        return Risk.GREEN if file.change is ChangeKind.ADDED else Risk.YELLOW
     if about(file.path):
         return Risk.RED
-    if file.change is Change.ADDED or is_configuration(file.path):
+    if file.change is ChangeKind.ADDED or is_configuration(file.path):
         return Risk.GREEN
     return Risk.YELLOW
 

@@ -15,15 +15,15 @@ from fairwitness.contracts.autopilot.roadmap import (
     CommandsSource,
     DetailedPhase,
     LineProblem,
-    Project,
     ProjectConfig,
+    ProjectSettings,
     Roadmap,
     at_line,
     phase_number,
 )
 from fairwitness.contracts.autopilot.vocabulary import PhaseType
-from fairwitness.contracts.common.problems import Level, Problem
-from fairwitness.rules.markdown_lines import Heading, Line, heading_of, item_of, said_lines
+from fairwitness.contracts.common.problems import Problem, ProblemLevel
+from fairwitness.rules.markdown_lines import Heading, MarkdownLine, heading_of, item_of, said_lines
 from fairwitness.rules.phases import roadmap_problems
 from fairwitness.rules.project_commands import Detected
 from fairwitness.rules.roadmap_fields import (
@@ -79,7 +79,7 @@ class _Open(NamedTuple):
     level: int
     phase_id: str
     name: str
-    fields: list[tuple[str, int, str, list[Line]]]
+    fields: list[tuple[str, int, str, list[MarkdownLine]]]
 
 
 class _Gathered:
@@ -90,9 +90,9 @@ class _Gathered:
         self.headed: dict[str, _Open] = {}
         self.problems: list[LineProblem] = []
         self._section: _Open | None = None
-        self._below: list[Line] | None = None
+        self._below: list[MarkdownLine] | None = None
 
-    def take(self, line: Line) -> None:
+    def take(self, line: MarkdownLine) -> None:
         """Find out what a line is, and keep it where it belongs."""
         heading = heading_of(line)
         if heading is not None:
@@ -107,7 +107,7 @@ class _Gathered:
         elif self._below is not None:
             self._below.append(line)
 
-    def _take_heading(self, line: Line, heading: Heading) -> None:
+    def _take_heading(self, line: MarkdownLine, heading: Heading) -> None:
         title = heading.title.removeprefix("**").removesuffix("**")
         if not _is_phase(title):
             if self._section is not None and heading.level <= self._section.level:
@@ -118,7 +118,7 @@ class _Gathered:
         if phase_id and self._is_new(line, phase_id, self.headed, "one heading"):
             self.headed[phase_id] = self._section
 
-    def _take_listed(self, line: Line, title: _Title) -> None:
+    def _take_listed(self, line: MarkdownLine, title: _Title) -> None:
         phase_id, name = self._titled(line, title.text)
         if title.box not in (" ", "x", "X"):
             self.problems.append(at_line(line.number, "a box, [ ] or [x], before the phase's name", line.text))
@@ -127,7 +127,7 @@ class _Gathered:
         if phase_id and self._is_new(line, phase_id, self.listed, "one line"):
             self.listed[phase_id] = _Listed(line.number, phase_id, name, title.box in ("x", "X"))
 
-    def _titled(self, line: Line, title: str) -> tuple[str, str]:
+    def _titled(self, line: MarkdownLine, title: str) -> tuple[str, str]:
         """The id and the name in a title; an empty id after a problem."""
         number, _, name = title.partition(":")
         phase_id = phase_id_of(plain(number)[len("phase") :].strip())
@@ -136,7 +136,7 @@ class _Gathered:
             return "", ""
         return phase_id, plain(name)
 
-    def _is_new(self, line: Line, phase_id: str, known: Mapping[str, _Listed | _Open], what: str) -> bool:
+    def _is_new(self, line: MarkdownLine, phase_id: str, known: Mapping[str, _Listed | _Open], what: str) -> bool:
         if phase_id in known:
             said = f"another after line {known[phase_id].line}"
             self.problems.append(at_line(line.number, f"{what} for phase {phase_id}", said))
@@ -149,7 +149,7 @@ def _is_phase(title: str) -> bool:
     return word.casefold() == "phase" and (":" in rest or any(sign.isnumeric() for sign in rest.partition(" ")[0]))
 
 
-def _list_title(line: Line, *, is_open: bool) -> _Title | None:
+def _list_title(line: MarkdownLine, *, is_open: bool) -> _Title | None:
     """The title of a list line that names a phase, though perhaps not as it should."""
     item = item_of(line.text)
     if item is None:
@@ -166,7 +166,7 @@ def _list_title(line: Line, *, is_open: bool) -> _Title | None:
     return _Title(item, box, False) if box is not None and not is_open and _is_phase(item) else None
 
 
-def _label(line: Line) -> tuple[str, str] | None:
+def _label(line: MarkdownLine) -> tuple[str, str] | None:
     """The field that a line opens, and what stands behind the colon."""
     item = item_of(line.text)
     text = item if item is not None and item.startswith("**") else line.text
@@ -192,7 +192,7 @@ def read_roadmap(text: str) -> RoadmapReading:
     problems += [problem for reading in read.values() for problem in reading.problems]
     problems += _disordered(gathered, read)
     problems.sort(key=lambda problem: problem.line)
-    refused = any(problem.level is Level.ERROR for problem in problems)
+    refused = any(problem.level is ProblemLevel.ERROR for problem in problems)
     phases = [reading.phase for reading in read.values() if reading.phase is not None]
     roadmap = None if refused else Roadmap(phases=tuple(sorted(phases, key=lambda phase: phase_number(phase.id))))
     return RoadmapReading(roadmap, cut(list(problems), len(problems)))
@@ -208,7 +208,7 @@ def _unpaired(gathered: _Gathered) -> Iterable[LineProblem]:
             yield at_line(section.line, expected, "none")
         elif _core(section.name) != _core(gathered.listed[phase_id].name):
             expected = f"the name of line {gathered.listed[phase_id].line}, {gathered.listed[phase_id].name}"
-            yield at_line(section.line, expected, section.name, Level.WARNING)
+            yield at_line(section.line, expected, section.name, ProblemLevel.WARNING)
 
 
 def _core(name: str) -> str:
@@ -245,7 +245,7 @@ def _phase(section: _Open, listed: _Listed | None) -> _PhaseReading:
     if GOAL in fields and not goal:
         problems.append(at_line(fields[GOAL].line, "what the phase is for", ""))
     where = fields.get(DEPENDS_ON, absent).line
-    if listed is None or phase_type is None or any(problem.level is Level.ERROR for problem in problems):
+    if listed is None or phase_type is None or any(problem.level is ProblemLevel.ERROR for problem in problems):
         return _PhaseReading(None, depends_on, where, tuple(problems))
     if section.phase_id in depends_on:
         return _PhaseReading(None, depends_on, where, tuple(problems))  # a ring, and told as one
@@ -351,7 +351,7 @@ def config_template(detected: Detected) -> str:
 
     A command that was not detected is left out rather than null: null is for a person to say.
     """
-    project = Project(
+    project = ProjectSettings(
         type=detected.type,
         manifest=detected.manifest,
         commands={kind: detected.commands[kind] for kind in CommandKind if kind in detected.commands},

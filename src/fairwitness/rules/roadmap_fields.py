@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from fairwitness.contracts.autopilot.context_map import Sufficiency
 from fairwitness.contracts.autopilot.roadmap import Criterion, LineProblem, Requirement, RequirementId, at_line
 from fairwitness.contracts.autopilot.vocabulary import PhaseType
-from fairwitness.contracts.common.problems import Level
-from fairwitness.rules.markdown_lines import Line, item_of
+from fairwitness.contracts.common.problems import ProblemLevel
+from fairwitness.rules.markdown_lines import MarkdownLine, item_of
 
 NOTHING = frozenset({"nothing", "none", "n/a", "-", "–", "—", "independent", "no phase", "no dependencies"})
 """How people say that there is none."""
@@ -33,10 +33,10 @@ class RoadmapField(NamedTuple):
 
     line: int
     value: str
-    below: tuple[Line, ...]
+    below: tuple[MarkdownLine, ...]
 
 
-class Item(NamedTuple):
+class ListItem(NamedTuple):
     """One entry of a field; `inline` if it stands behind the label and may hold several, parted by commas."""
 
     line: int
@@ -81,7 +81,7 @@ def paragraph(field: RoadmapField) -> str:
     return plain(" ".join(words))
 
 
-def items(field: RoadmapField) -> tuple[Item, ...]:
+def items(field: RoadmapField) -> tuple[ListItem, ...]:
     """The entries of a field: what stands behind its label, then each entry of the list below.
 
     Lines that go on, and lists inside an entry, belong to the entry; a paragraph of its own belongs to none.
@@ -102,7 +102,7 @@ def items(field: RoadmapField) -> tuple[Item, ...]:
             words = found[-1][2]
             words.append(f" {line.text}" if text is None else f"; {text}" if words[-1] else text)
             goes_on = True
-    return tuple(Item(line, "".join(words).strip(), inline) for line, inline, words in found)
+    return tuple(ListItem(line, "".join(words).strip(), inline) for line, inline, words in found)
 
 
 def type_of(field: RoadmapField) -> tuple[PhaseType | None, tuple[LineProblem, ...]]:
@@ -126,7 +126,7 @@ def dependencies(field: RoadmapField) -> tuple[tuple[str, ...], tuple[LineProble
         phase_id = phase_id_of(re.sub(r"^phase\s+", "", name, flags=re.IGNORECASE))
         if note.casefold().startswith("independent"):
             hint = '"Nothing" for a phase that waits for none; the named phase is not waited for'
-            problems.append(at_line(line, hint, entry, Level.WARNING))
+            problems.append(at_line(line, hint, entry, ProblemLevel.WARNING))
         elif name.casefold() in NOTHING and len(entries) == 1:
             return (), ()
         elif phase_id is None:
@@ -198,7 +198,7 @@ def criteria(field: RoadmapField) -> tuple[tuple[Criterion, ...], tuple[LineProb
     if len(entries) > 1 and entries[0].inline and entries[0].text.startswith("(") and entries[0].text.endswith(")"):
         entries = entries[1:]  # a remark on the list, as in "(what must be true)"
     if len(entries) == 1 and is_stub(plain(entries[0].text)):
-        return (), (at_line(field.line, "criteria, before the phase is run", entries[0].text, Level.WARNING),)
+        return (), (at_line(field.line, "criteria, before the phase is run", entries[0].text, ProblemLevel.WARNING),)
     if not entries:
         return (), (at_line(field.line, "a list of at least one criterion", ""),)
     found = []
@@ -213,7 +213,7 @@ def criteria(field: RoadmapField) -> tuple[tuple[Criterion, ...], tuple[LineProb
             found.append(Criterion(text=text, command=command))
             if command is None and "verified by" in text.casefold():
                 hint = "the command in backticks at the very end"
-                problems.append(at_line(item.line, hint, text, Level.WARNING))
+                problems.append(at_line(item.line, hint, text, ProblemLevel.WARNING))
     return tuple(found), tuple(problems)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from fairwitness.contracts.autopilot.state import Meta
-from fairwitness.contracts.autopilot.vocabulary import Grade, HumanWord, Loop, PhaseStatus, RunFlag
+from fairwitness.contracts.autopilot.vocabulary import Grade, HumanWord, ImprovementLoop, PhaseStatus, RunFlag
 from fairwitness.contracts.common.base import Contract, Count, Flag, Fraction
-from fairwitness.contracts.common.problems import Level, Problem
+from fairwitness.contracts.common.problems import Problem, ProblemLevel
 from fairwitness.rules.scores import (
     DEFERRAL_START,
     GAP_ITERATIONS,
@@ -23,10 +23,10 @@ from fairwitness.rules.scores import (
     too_many_deferred,
 )
 
-CYCLES: Mapping[Loop, int] = {
-    Loop.REMEDIATION: REMEDIATION_CYCLES,
-    Loop.QUALITY: QUALITY_CYCLES,
-    Loop.GAPS: GAP_ITERATIONS,
+CYCLES: Mapping[ImprovementLoop, int] = {
+    ImprovementLoop.REMEDIATION: REMEDIATION_CYCLES,
+    ImprovementLoop.QUALITY: QUALITY_CYCLES,
+    ImprovementLoop.GAPS: GAP_ITERATIONS,
 }
 """How often each loop goes round at most."""
 
@@ -43,12 +43,12 @@ class Takes(StrEnum):
 class LoopPlan(Contract):
     """A loop, the score it goes for, and how often it goes round at most."""
 
-    loop: Loop
+    loop: ImprovementLoop
     target_tenths: Count
     cycles: Count
 
 
-class Course(Contract):
+class RunMode(Contract):
     """What the flags of a run come to together."""
 
     takes: Takes
@@ -65,14 +65,14 @@ class Course(Contract):
     visual: Flag
 
 
-def course(flags: frozenset[RunFlag]) -> Course:
+def run_mode(flags: frozenset[RunFlag]) -> RunMode:
     """What a run with these flags does; whether they may be given together is for `flag_problems`.
 
-    >>> both = course(frozenset({RunFlag.QUALITY, RunFlag.GAPS}))
+    >>> both = run_mode(frozenset({RunFlag.QUALITY, RunFlag.GAPS}))
     >>> both.threshold_tenths, [(plan.loop.value, plan.target_tenths, plan.cycles) for plan in both.loops]
     (95, [('quality', 95, 3), ('gaps', 98, 5)])
     """
-    return Course(
+    return RunMode(
         takes=_takes(flags),
         threshold_tenths=threshold_tenths(flags - {RunFlag.GAPS} if RunFlag.QUALITY in flags else flags),
         loops=tuple(
@@ -96,15 +96,15 @@ def _takes(flags: frozenset[RunFlag]) -> Takes:
     return Takes.FINISHED if flags & {RunFlag.FORCE, RunFlag.GAPS} else Takes.UNFINISHED
 
 
-def _loops(flags: frozenset[RunFlag]) -> tuple[Loop, ...]:
-    asked = tuple(loop for loop in (Loop.QUALITY, Loop.GAPS) if RunFlag(loop.value) in flags)
+def _loops(flags: frozenset[RunFlag]) -> tuple[ImprovementLoop, ...]:
+    asked = tuple(loop for loop in (ImprovementLoop.QUALITY, ImprovementLoop.GAPS) if RunFlag(loop.value) in flags)
     if asked:
         return asked
-    return () if RunFlag.LENIENT in flags else (Loop.REMEDIATION,)
+    return () if RunFlag.LENIENT in flags else (ImprovementLoop.REMEDIATION,)
 
 
-def _target(loop: Loop, flags: frozenset[RunFlag]) -> int:
-    return QUALITY_TENTHS if loop is Loop.QUALITY else threshold_tenths(flags)
+def _target(loop: ImprovementLoop, flags: frozenset[RunFlag]) -> int:
+    return QUALITY_TENTHS if loop is ImprovementLoop.QUALITY else threshold_tenths(flags)
 
 
 def known_flags(names: Sequence[str]) -> frozenset[RunFlag]:
@@ -142,7 +142,7 @@ def _flag_problems(
             where=where,
             expected="--lenient without --quality and --gaps, beside which it has no effect",
             found="--lenient",
-            level=Level.WARNING,
+            level=ProblemLevel.WARNING,
         )
     takes = _takes(flags)
     for phase in dict.fromkeys(wanted):
@@ -153,7 +153,7 @@ def _flag_problems(
             yield Problem(where=("phases", phase), expected="a phase that is completed", found=status.value)
 
 
-class Asking(Contract):
+class DeferralRate(Contract):
     """How often a run put phases to a person, and what their verdicts make of its limit."""
 
     deferred: Count
@@ -166,7 +166,7 @@ class Asking(Contract):
     new_limit: Grade
 
 
-def asking(meta: Meta) -> Asking:
+def deferral_rate(meta: Meta) -> DeferralRate:
     """Where a run stands with its deferrals; the limit moves by one step, so this is asked once after each verdict.
 
     The share that is worth a warning and the confidence from which nobody is asked are two fields of the state.
@@ -175,7 +175,7 @@ def asking(meta: Meta) -> Asking:
     passed = said.count(HumanWord.PASS)
     limit = DEFERRAL_START if meta.deferral_confidence is None else meta.deferral_confidence
     deferred, processed = meta.human_deferred_count, meta.total_phases_processed
-    return Asking(
+    return DeferralRate(
         deferred=deferred,
         processed=processed,
         rate=round(deferred / processed, 4) if processed else 0.0,

@@ -105,18 +105,18 @@ def starts(
     """
     queue = [(-ways[task], place, task) for place, task in enumerate(ready)]
     heapify(queue)
-    busy = [claim_of(task, writes) for task in running]
+    busy = [write_set(task, writes) for task in running]
     chosen: list[str] = []
     while queue and len(busy) < cap:
         _, _, task = heappop(queue)
-        claim = claim_of(task, writes)
+        claim = write_set(task, writes)
         if not any(collide(claim, other) for other in busy):
             busy.append(claim)
             chosen.append(task)
     return tuple(chosen)
 
 
-class Claim(NamedTuple):
+class WriteSet(NamedTuple):
     """What one task, or several together, will write."""
 
     paths: frozenset[str]
@@ -124,13 +124,13 @@ class Claim(NamedTuple):
     """The paths, and every folder they are in."""
 
 
-NOTHING = Claim(frozenset(), frozenset())
+NOTHING = WriteSet(frozenset(), frozenset())
 
 
-def claim_of(task: str, writes: Mapping[str, frozenset[str]] | None) -> Claim | None:
+def write_set(task: str, writes: Mapping[str, frozenset[str]] | None) -> WriteSet | None:
     """The claim of a task: None, which stands for every file, if others declare what they write and it does not.
 
-    >>> sorted(claim_of("a", {"a": frozenset({"src/deep/"})}).within)
+    >>> sorted(write_set("a", {"a": frozenset({"src/deep/"})}).within)
     ['src', 'src/deep']
     """
     if writes is None:
@@ -140,10 +140,10 @@ def claim_of(task: str, writes: Mapping[str, frozenset[str]] | None) -> Claim | 
         return None
     paths = frozenset(path.rstrip("/") for path in declared)
     folders = (path[:end] for path in paths for end, sign in enumerate(path) if sign == "/")
-    return Claim(paths, paths.union(folders))
+    return WriteSet(paths, paths.union(folders))
 
 
-def joined(claims: Iterable[Claim | None]) -> Claim | None:
+def joined(claims: Iterable[WriteSet | None]) -> WriteSet | None:
     """All that these claims cover."""
     paths: set[str] = set()
     within: set[str] = set()
@@ -152,10 +152,10 @@ def joined(claims: Iterable[Claim | None]) -> Claim | None:
             return None
         paths |= claim.paths
         within |= claim.within
-    return Claim(frozenset(paths), frozenset(within))
+    return WriteSet(frozenset(paths), frozenset(within))
 
 
-def collide(one: Claim | None, other: Claim | None) -> bool:
+def collide(one: WriteSet | None, other: WriteSet | None) -> bool:
     """Whether two claims share a file; a folder stands for all that is in it."""
     if one is None or other is None:
         return True
@@ -168,7 +168,7 @@ def collected(dag: Dag) -> frozenset[str]:
     return frozenset(node.id for node in dag.nodes if node.type is NodeType.TASK and node.id in taken)
 
 
-class RunEnd(StrEnum):
+class GraphProgress(StrEnum):
     """Whether a graph can still move."""
 
     GOING = "going"
@@ -179,7 +179,7 @@ class RunEnd(StrEnum):
 class DagOutcome(Contract):
     """How a graph stands: which nodes have no attempt left, and which wait for them in vain."""
 
-    end: RunEnd
+    end: GraphProgress
     exhausted: tuple[NodeId, ...]
     stranded: tuple[NodeId, ...]
 
@@ -203,12 +203,12 @@ def dag_outcome(dag: Dag, status: DagStatus) -> DagOutcome:
     ]
     merged = [name for name, state in states.items() if state is NodeState.MERGED]
     if len(merged) == len(states):
-        end = RunEnd.COMPLETED
+        end = GraphProgress.COMPLETED
     elif len(merged) + len(exhausted) + len(waiting) == len(states):
-        end = RunEnd.FAILED
+        end = GraphProgress.FAILED
     else:
-        end = RunEnd.GOING
-    return DagOutcome(end=end, exhausted=exhausted, stranded=tuple(waiting) if end is RunEnd.FAILED else ())
+        end = GraphProgress.GOING
+    return DagOutcome(end=end, exhausted=exhausted, stranded=tuple(waiting) if end is GraphProgress.FAILED else ())
 
 
 class NextTry(Contract):
@@ -295,7 +295,7 @@ class Frontier:
         self._exhausted: set[int] = set()
         self._told: DagOutcome | None = None
         ways = ways_to_the_end({node.id: node.dependencies for node in dag.nodes}, self._estimates)
-        claims = [claim_of(name, self._writes) for name in self._names]
+        claims = [write_set(name, self._writes) for name in self._names]
         self._queue = _ReadyQueue([ways[name] for name in self._names], claims)
         for place, node in enumerate(dag.nodes):
             for other in node.dependencies:
@@ -326,23 +326,23 @@ class Frontier:
 
         They stay ready until it is told that they moved.
         """
-        busy = joined(claim_of(name, self._writes) for name in running)
+        busy = joined(write_set(name, self._writes) for name in running)
         return tuple(self._names[place] for place in self._queue.first(busy, len(running), cap))
 
     @property
-    def end(self) -> RunEnd:
+    def end(self) -> GraphProgress:
         """Whether anything can still move."""
         if self._sizes[_Standing.MERGED] == len(self._names):
-            return RunEnd.COMPLETED
+            return GraphProgress.COMPLETED
         if self._sizes[_Standing.MOVING] or self._sizes[_Standing.READY]:
-            return RunEnd.GOING
-        return RunEnd.FAILED
+            return GraphProgress.GOING
+        return GraphProgress.FAILED
 
     def outcome(self) -> DagOutcome:
         """How the graph stands, with the nodes that have no attempt left and, at the end, those that wait in vain."""
         end = self.end
-        if self._told is None or self._told.end is not end or end is RunEnd.FAILED:
-            places = enumerate(self._standings) if end is RunEnd.FAILED else ()
+        if self._told is None or self._told.end is not end or end is GraphProgress.FAILED:
+            places = enumerate(self._standings) if end is GraphProgress.FAILED else ()
             self._told = DagOutcome(
                 end=end,
                 exhausted=tuple(self._names[place] for place in sorted(self._exhausted)),
@@ -386,8 +386,8 @@ class _ReadyQueue:
     leaves when it comes first, and of the entries for one lane only the one that names its head counts.
     """
 
-    def __init__(self, ways: Sequence[int], claims: Sequence[Claim | None]) -> None:
-        numbers: dict[Claim | None, int] = {}
+    def __init__(self, ways: Sequence[int], claims: Sequence[WriteSet | None]) -> None:
+        numbers: dict[WriteSet | None, int] = {}
         self._lane_of = [numbers.setdefault(claim, len(numbers)) for claim in claims]
         self._claims = list(numbers)
         self._keys: list[Key] = [(-way, place) for place, way in enumerate(ways)]
@@ -406,7 +406,7 @@ class _ReadyQueue:
             heappush(self._lanes[lane], self._keys[place])
             self._show(lane)
 
-    def first(self, busy: Claim | None, running: int, cap: int) -> list[int]:
+    def first(self, busy: WriteSet | None, running: int, cap: int) -> list[int]:
         """The first nodes that fit beside what is busy, as many as the cap leaves room for; all stay in the queue."""
         chosen: list[int] = []
         passed: list[int] = []

@@ -76,7 +76,7 @@ def mean_score(scores: Sequence[float]) -> float:
     return (total * 10 / len(scores)).__floor__() / 10
 
 
-class GateFacts(Contract):
+class PhaseGateFacts(Contract):
     """What a phase's gate looks at; `score_tenths` is the best score that stands."""
 
     outcome: PhaseOutcome
@@ -93,7 +93,7 @@ class GateFacts(Contract):
     """Whether the run goes on beside a failure (`--complete`)."""
 
 
-class GateMove(StrEnum):
+class PhaseGateMove(StrEnum):
     """What happens to a phase at its gate."""
 
     PASS = "pass"
@@ -107,25 +107,25 @@ class GateMove(StrEnum):
     ROLL_BACK = "roll_back"
 
 
-class GateAnswer(Contract):
+class PhaseGateAnswer(Contract):
     """The move, and why."""
 
-    move: GateMove
+    move: PhaseGateMove
     because: Text
 
 
-def phase_gate(facts: GateFacts) -> GateAnswer:
+def phase_gate(facts: PhaseGateFacts) -> PhaseGateAnswer:
     """What happens to a phase that returned. A rollback outranks its status, and its status outranks its score."""
     if facts.recommendation is Recommendation.ROLLBACK:
-        return GateAnswer(move=GateMove.ROLL_BACK, because="a rollback was asked for")
+        return PhaseGateAnswer(move=PhaseGateMove.ROLL_BACK, because="a rollback was asked for")
     if facts.outcome is PhaseOutcome.NEEDS_HUMAN_VERIFICATION:
-        return GateAnswer(move=GateMove.DEFER, because="a person has to look at it")
+        return PhaseGateAnswer(move=PhaseGateMove.DEFER, because="a person has to look at it")
     if facts.outcome is PhaseOutcome.SPLIT_REQUEST:
-        return GateAnswer(move=GateMove.SPLIT, because="it is too large for one phase")
+        return PhaseGateAnswer(move=PhaseGateMove.SPLIT, because="it is too large for one phase")
     return _completed(facts) if facts.outcome is PhaseOutcome.COMPLETED else _failed("it failed", facts)
 
 
-def _completed(facts: GateFacts) -> GateAnswer:
+def _completed(facts: PhaseGateFacts) -> PhaseGateAnswer:
     if facts.recommendation is not Recommendation.PROCEED:
         return _failed(f"it is completed, but {facts.recommendation.value} was recommended", facts)
     if facts.score_tenths is None:
@@ -133,19 +133,19 @@ def _completed(facts: GateFacts) -> GateAnswer:
     if facts.score_tenths < FAIL_BELOW_TENTHS:
         return _failed("its score is below 7.0", facts)
     if facts.score_tenths >= facts.threshold_tenths:
-        return GateAnswer(move=GateMove.PASS, because="it reached the threshold")
+        return PhaseGateAnswer(move=PhaseGateMove.PASS, because="it reached the threshold")
     if facts.quality:
         if facts.cycles >= QUALITY_CYCLES or not facts.gained:
-            return GateAnswer(move=GateMove.PASS_EXHAUSTED, because="more cycles bring no more quality")
-        return GateAnswer(move=GateMove.REMEDIATE, because="it is below the quality it should have")
+            return PhaseGateAnswer(move=PhaseGateMove.PASS_EXHAUSTED, because="more cycles bring no more quality")
+        return PhaseGateAnswer(move=PhaseGateMove.REMEDIATE, because="it is below the quality it should have")
     if facts.cycles >= REMEDIATION_CYCLES:
-        return GateAnswer(move=GateMove.PASS_INCOMPLETE, because="remediation is exhausted")
-    return GateAnswer(move=GateMove.REMEDIATE, because="it is below the threshold")
+        return PhaseGateAnswer(move=PhaseGateMove.PASS_INCOMPLETE, because="remediation is exhausted")
+    return PhaseGateAnswer(move=PhaseGateMove.REMEDIATE, because="it is below the threshold")
 
 
-def _failed(because: str, facts: GateFacts) -> GateAnswer:
+def _failed(because: str, facts: PhaseGateFacts) -> PhaseGateAnswer:
     halts = facts.has_dependents and not facts.complete
-    return GateAnswer(move=GateMove.FAIL_AND_HALT if halts else GateMove.FAIL_AND_GO_ON, because=because)
+    return PhaseGateAnswer(move=PhaseGateMove.FAIL_AND_HALT if halts else PhaseGateMove.FAIL_AND_GO_ON, because=because)
 
 
 def kept_tenths(before: int, after: int) -> int:

@@ -13,12 +13,12 @@ from fairwitness.contracts.common.tools import (
     POLICIES,
     Access,
     Allowed,
-    Policy,
-    Refused,
     Role,
     Scope,
     Tool,
     ToolCall,
+    ToolPolicy,
+    ToolRefusal,
 )
 from fairwitness.rules.globs import covers
 
@@ -39,14 +39,14 @@ def access(role: Role, tool: Tool) -> Access:
     return Access.SCOPED if tool in _SCOPED else Access.ALLOWED
 
 
-def may_call(role: str, call: ToolCall, scope: Scope) -> Allowed | Refused:
+def may_call(role: str, call: ToolCall, scope: Scope) -> Allowed | ToolRefusal:
     """May this role make this call in this scope?
 
     >>> may_call("judge", ToolCall(tool="run_in_terminal", argv=("git", "push")), Scope()).reason
     'git push is not on the list of this role'
     """
     reason = _refusal(role, call, scope)
-    return Allowed() if reason is None else Refused(reason=reason)
+    return Allowed() if reason is None else ToolRefusal(reason=reason)
 
 
 def _refusal(role_name: str, call: ToolCall, scope: Scope) -> str | None:
@@ -61,7 +61,7 @@ def _refusal(role_name: str, call: ToolCall, scope: Scope) -> str | None:
     return next(_objections(policy, tool, call, scope), None)
 
 
-def _objections(policy: Policy, tool: Tool, call: ToolCall, scope: Scope) -> Iterator[str]:
+def _objections(policy: ToolPolicy, tool: Tool, call: ToolCall, scope: Scope) -> Iterator[str]:
     if tool in _NAMING_A_FILE and not call.paths:
         yield "it names no path"
     for path in call.paths:
@@ -115,12 +115,12 @@ def _plain(path: str) -> str:
     return "/".join(segment for segment in path.split("/") if segment not in ("", "."))
 
 
-def may_write(policy: Policy, path: str, scope: Scope) -> bool:
+def may_write(policy: ToolPolicy, path: str, scope: Scope) -> bool:
     """Whether a path is one of a role's own documents, or for a role that builds one of the task's declared files."""
     return any(covers(glob, _plain(path).split("/")) for glob in _write_globs(policy, scope))
 
 
-def may_write_within(policy: Policy, folder: str, scope: Scope) -> bool:
+def may_write_within(policy: ToolPolicy, folder: str, scope: Scope) -> bool:
     """Whether a role could write a path at or below a folder, one that is not there yet included.
 
     >>> policy, scope = POLICIES[Role.IMPLEMENTER], Scope(writes=(".github/*/x.json", "src/**"))
@@ -132,7 +132,7 @@ def may_write_within(policy: Policy, folder: str, scope: Scope) -> bool:
     return any(covers(glob[:end], there) for glob in globs for end in range(1, len(glob) + 1))
 
 
-def _write_globs(policy: Policy, scope: Scope) -> list[list[str]]:
+def _write_globs(policy: ToolPolicy, scope: Scope) -> list[list[str]]:
     globs = [f"{scope.folder}/{output}" for output in policy.outputs if scope.folder]
     globs += scope.writes if policy.source else ()
     return [_plain(glob).split("/") for glob in globs]
@@ -147,7 +147,7 @@ _WRAPPERS = frozenset(
 _RUNS_TEXT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 
 
-def command_problem(policy: Policy, argv: tuple[str, ...], scope: Scope) -> str | None:
+def command_problem(policy: ToolPolicy, argv: tuple[str, ...], scope: Scope) -> str | None:
     """What keeps a command line from being run by a role, or None; it is judged as it stands, never by a shell."""
     if not argv or not argv[0]:
         return "it names no command"
@@ -179,7 +179,7 @@ _GIT_OPTIONS = re.compile(
 )
 
 
-def _git_problem(policy: Policy, argv: tuple[str, ...]) -> str | None:
+def _git_problem(policy: ToolPolicy, argv: tuple[str, ...]) -> str | None:
     """Only looking, and only with options that neither write a file nor start a program."""
     if argv[:2] not in policy.programs:
         return f"{' '.join(argv[:2])} is not on the list of this role"
@@ -195,7 +195,7 @@ def _git_problem(policy: Policy, argv: tuple[str, ...]) -> str | None:
 _FILE_OPTIONS = frozenset({"-f", "-r", "-rf", "-fr", "--"})
 
 
-def _file_command_problem(policy: Policy, argv: tuple[str, ...], scope: Scope) -> str | None:
+def _file_command_problem(policy: ToolPolicy, argv: tuple[str, ...], scope: Scope) -> str | None:
     operands = [part for part in argv[1:] if part not in _FILE_OPTIONS]
     if not operands:
         return "it names no file"

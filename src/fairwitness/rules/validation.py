@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from fairwitness.contracts.catalog import CatalogEntry
 from fairwitness.contracts.common.completion import Completion, CompletionDocument
-from fairwitness.contracts.common.problems import Level, Path, Problem
+from fairwitness.contracts.common.problems import Path, Problem, ProblemLevel
 from fairwitness.contracts.feature.implementation import ImplementationReport, TestSummary
 from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.review import ReviewReturn, ReviewVerdict
@@ -57,7 +57,7 @@ def _tests(where: Path, tests: TestSummary | None) -> Iterator[Problem]:
             expected=f"passed + failed, {tests.passed + tests.failed}",
             found=str(tests.total),
             # skipped tests stand in the total and in neither count: only an excess contradicts itself
-            level=Level.ERROR if tests.passed + tests.failed > tests.total else Level.WARNING,
+            level=ProblemLevel.ERROR if tests.passed + tests.failed > tests.total else ProblemLevel.WARNING,
         )
 
 
@@ -96,7 +96,7 @@ def _rows(payload: VerificationPayload) -> Iterator[Problem]:
                 where=(*where, name),
                 expected=f"the number among the findings of phase after, {counted}",
                 found=str(said),
-                level=Level.WARNING,
+                level=ProblemLevel.WARNING,
             )
 
 
@@ -248,7 +248,7 @@ def version_warning(version: str, where: Path) -> Problem | None:
     """
     if int(version.split(".", 1)[0]) == KNOWN_MAJOR:
         return None
-    return Problem(where=where, expected=f"major version {KNOWN_MAJOR}", found=version, level=Level.WARNING)
+    return Problem(where=where, expected=f"major version {KNOWN_MAJOR}", found=version, level=ProblemLevel.WARNING)
 
 
 def version_place(document: Mapping[str, object]) -> Path | None:
@@ -302,7 +302,7 @@ def problems_in(value: Any, entry: CatalogEntry, *, strict: bool) -> tuple[Probl
     try:
         problems = document_problems(adapter(entry).validate_python(value))
         if not strict:
-            problems = tuple(problem.model_copy(update={"level": Level.WARNING}) for problem in problems)
+            problems = tuple(problem.model_copy(update={"level": ProblemLevel.WARNING}) for problem in problems)
     except ValidationError as error:
         problems = _contract_problems(value, entry, error)
     return (*problems, *_version_warnings(value))

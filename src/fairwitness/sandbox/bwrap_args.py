@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from fairwitness.contracts.common.sandbox import Limits, Network
+from fairwitness.contracts.common.sandbox import Network, SandboxLimits
 from fairwitness.sandbox import hidden, scratch, sockets
 from fairwitness.sandbox.checked_command import CheckedCommand
 
@@ -92,7 +92,7 @@ def _has_writable(entry: Path) -> bool:
     return any(Path(folder, name).lstat().st_mode & 0o200 for folder, _, names in os.walk(entry) for name in names)
 
 
-def _private(limits: Limits, checked: CheckedCommand) -> list[str]:
+def _private(limits: SandboxLimits, checked: CheckedCommand) -> list[str]:
     words: list[str] = []
     places = [("1777", TMP), ("1777", SHM), ("0700", scratch.HOME)]
     if any(path.startswith(f"{VAR_TMP}/") for path in (*checked.read, *checked.write, checked.worktree)):

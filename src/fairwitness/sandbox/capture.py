@@ -3,7 +3,7 @@
 import hashlib
 from collections import deque
 
-from fairwitness.contracts.common.sandbox import Stream
+from fairwitness.contracts.common.sandbox import OutputStream
 
 
 class Capture:
@@ -38,9 +38,9 @@ class Capture:
         """The head and the tail; the same as everything where nothing was dropped."""
         return bytes(self._head) + b"".join(self._tail)[-self._tail_limit :] if self._tail else bytes(self._head)
 
-    def stream(self) -> Stream:
+    def stream(self) -> OutputStream:
         """What the result says about it."""
-        return Stream(
+        return OutputStream(
             total=self.total,
             sha256=f"sha256:{self._digest.hexdigest()}",
             truncated=self.total > len(self.kept),

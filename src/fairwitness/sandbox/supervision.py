@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any
 
-from fairwitness.contracts.common.sandbox import Limits
+from fairwitness.contracts.common.sandbox import SandboxLimits
 from fairwitness.sandbox.capture import Capture
 from fairwitness.sandbox.child_setup import STOP
 from fairwitness.sandbox.launch import CommandFacts, Launch
@@ -28,13 +28,13 @@ _PIECE = 1 << 16
 _BARE = {"PATH": "/usr/bin:/bin", "LANG": "C"}
 
 
-def supervise(launch: Launch, limits: Limits, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
+def supervise(launch: Launch, limits: SandboxLimits, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
     """Runs a launch to its end; returns when no process of it lives."""
     return _Supervision(launch, limits, cancel).run(streams)
 
 
 class _Supervision:
-    def __init__(self, launch: Launch, limits: Limits, cancel: threading.Event | None) -> None:
+    def __init__(self, launch: Launch, limits: SandboxLimits, cancel: threading.Event | None) -> None:
         self.launch, self.limits, self.cancel = launch, limits, cancel
         self.ended = CommandFacts(Capture(limits.output_kept), Capture(limits.output_kept))
         self.selector = selectors.DefaultSelector()

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.sandbox import Command, Confinement, Features, Limits, Network, Warned
+from fairwitness.contracts.common.sandbox import Command, Confinement, Features, Network, SandboxLimits, Warned
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.sandbox import result, scratch
 from fairwitness.sandbox.checked_command import CheckedCommand, check_command
@@ -89,7 +89,7 @@ class TierRunner(ABC):
         return tuple(found.values())
 
 
-def rlimits(limits: Limits, *, count_processes: bool) -> list[tuple[int, int, int]]:
+def rlimits(limits: SandboxLimits, *, count_processes: bool) -> list[tuple[int, int, int]]:
     """Limits that the kernel holds for each process."""
     found = [
         # DATA and not AS: virtual machines reserve far more than they use

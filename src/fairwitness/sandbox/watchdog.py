@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from fairwitness.contracts.common.sandbox import Limits
+from fairwitness.contracts.common.sandbox import SandboxLimits
 from fairwitness.kit.clock import system_clock
 from fairwitness.sandbox.kernel import read_entry
 
@@ -168,7 +168,7 @@ class Watchdog:
     """Remembers the peaks, and says which limit was passed."""
 
     def __init__(
-        self, limits: Limits, writable: Sequence[str], temporary: Sequence[str], inside: Sequence[str]
+        self, limits: SandboxLimits, writable: Sequence[str], temporary: Sequence[str], inside: Sequence[str]
     ) -> None:
         """`writable` and `temporary` are folders of this machine; `inside` are sized ones that only the tree sees."""
         self.peak_memory = 0

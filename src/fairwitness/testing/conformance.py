@@ -33,7 +33,7 @@ from fairwitness.agents.toolset.model import CommandEnvironment
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
 from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Happening
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.rules.tool_policy import may_write
 from fairwitness.sandbox.runner import Runner
@@ -237,10 +237,10 @@ def _running() -> list[str]:
 
 MODELS = {
     # names that agents know: some take away tools from a model they have never heard of
-    Dialect.ANTHROPIC: "claude-sonnet-5",
-    Dialect.OPENAI_CHAT: "gpt-5",
-    Dialect.OPENAI_RESPONSES: "gpt-5.5",
-    Dialect.GEMINI: "gemini-2.5-pro",
+    ApiDialect.ANTHROPIC: "claude-sonnet-5",
+    ApiDialect.OPENAI_CHAT: "gpt-5",
+    ApiDialect.OPENAI_RESPONSES: "gpt-5.5",
+    ApiDialect.GEMINI: "gemini-2.5-pro",
 }
 _USAGE = (1000, 50)
 
@@ -249,7 +249,7 @@ async def run_on_gateway(
     backend: Backend,
     ground: CaseFolder,
     *,
-    dialect: Dialect,
+    dialect: ApiDialect,
     runner: Runner,
     tcp: bool,
     patience: float = 1.0,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairwitness.agents.gateway.log import Logged
-from fairwitness.contracts.agents.dispatch import Outcome, OutcomeStatus, Usage
+from fairwitness.contracts.agents.dispatch import DispatchOutcome, OutcomeStatus, Usage
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.testing.script_steps import (
     EditStep,
@@ -71,7 +71,7 @@ REPOSITORY: dict[str, str] = {
 class CaseObservation:
     """What was true after a case, as seen from outside."""
 
-    outcome: Outcome
+    outcome: DispatchOutcome
     changed: dict[str, str | None]
     """Path to new content; None if it is gone."""
     outside: tuple[str, ...]

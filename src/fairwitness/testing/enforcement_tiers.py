@@ -14,7 +14,7 @@ from typing import Any
 from fairwitness.agents.toolset.model import ToolResult
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Happening, Layer
-from fairwitness.contracts.common.tools import Allowed, Refused, ToolCall
+from fairwitness.contracts.common.tools import Allowed, ToolCall, ToolRefusal
 from fairwitness.testing.conformance import CaseFolder, prepare
 from fairwitness.testing.conformance_cases import BUILDER, BUILT, CaseObservation, ConformanceCase
 from fairwitness.testing.script_steps import RunStep, SubmitStep, WriteStep
@@ -41,9 +41,9 @@ class Unmeasured(Exception):
 class RefusesAll(Toolbox):
     """Says no to whatever an agent asks, and does nothing for it."""
 
-    def judge(self, call: ToolCall, *, target: str = "") -> Allowed | Refused:
+    def judge(self, call: ToolCall, *, target: str = "") -> Allowed | ToolRefusal:
         """No."""
-        return Refused(reason=_NO)
+        return ToolRefusal(reason=_NO)
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> ToolResult:
         """Not done."""
@@ -53,7 +53,7 @@ class RefusesAll(Toolbox):
 class PermitsAll(RefusesAll):
     """Says yes to whatever an agent asks, and does nothing for it: no file is written here, and no command run."""
 
-    def judge(self, call: ToolCall, *, target: str = "") -> Allowed | Refused:
+    def judge(self, call: ToolCall, *, target: str = "") -> Allowed | ToolRefusal:
         """Yes."""
         return Allowed()
 

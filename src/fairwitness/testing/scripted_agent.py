@@ -312,7 +312,7 @@ def scripted_profile(variant: str, **changes: Any) -> "AgentProfile":
     from pathlib import Path
 
     from fairwitness.contracts.agents.dispatch import EnforcementTier
-    from fairwitness.contracts.agents.model import Dialect
+    from fairwitness.contracts.agents.model import ApiDialect
     from fairwitness.contracts.agents.profile import AgentProfile, HomeFile, RoleKind, UsageFrom, UsageWay
     from fairwitness.contracts.common.tools import Tool
     from fairwitness.sandbox.scratch import interpreter
@@ -328,7 +328,7 @@ def scripted_profile(variant: str, **changes: Any) -> "AgentProfile":
         "package": "fairwitness",
         "install": "pip install fairwitness",
         "tested": ("1.0",),
-        "dialect": Dialect.OPENAI_CHAT,
+        "dialect": ApiDialect.OPENAI_CHAT,
         "env": env,
         "files": tuple(HomeFile(path=name, text=text) for name, text in files.items()),
         "modes": {RoleKind.BUILD: "ask", RoleKind.READ: "ask"},

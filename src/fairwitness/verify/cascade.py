@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, Discovered, Project, ReportFormat
-from fairwitness.contracts.verify.results import RED, Comparison, Evidence, Item, Move, Outcome, Ran
+from fairwitness.contracts.verify.results import RED, Comparison, Evidence, ItemChange, ItemOutcome, Ran, ReportItem
 from fairwitness.rules.report_comparison import compare
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.model import CheckRequest, Progress, ProgressCallback, ProposedChange, selected_ids
@@ -21,7 +21,7 @@ RERUNS = 2
 """How often an item that got worse is run again before it counts."""
 RERUN_LIMIT = 30
 """If more items than this got worse at once, they are not flaky and nothing is run again."""
-_PASSES = frozenset({Outcome.PASSED})
+_PASSES = frozenset({ItemOutcome.PASSED})
 _SAYS_BOTH = TEST_FORMATS | {ReportFormat.EXIT}
 """Formats that also name what passed; the others name only problems."""
 
@@ -130,7 +130,7 @@ def summary_of(ran: Ran) -> str:
     return f"{ran.evidence.value}, {red} red, {seconds}" if red else f"{ran.evidence.value}, {seconds}"
 
 
-def items_before(before: Ran | None) -> tuple[Item, ...] | None:
+def items_before(before: Ran | None) -> tuple[ReportItem, ...] | None:
     """Return the items to compare with; None if there is no baseline."""
     if before is None:
         return ()
@@ -154,11 +154,11 @@ def _compare_after(
     comparison = compared_with_baseline(checked, checked.after)
     if comparison is None or not checked.are_tests:
         return replace(checked, comparison=comparison)
-    worse, better = _ids(comparison, Move.BROKEN, Move.NEW_FAILING), _ids(comparison, Move.FIXED)
-    phase = None if _ids(comparison, Move.STILL_BROKEN) else Phase.AFTER
+    worse, better = _ids(comparison, ItemChange.BROKEN, ItemChange.NEW_FAILING), _ids(comparison, ItemChange.FIXED)
+    phase = None if _ids(comparison, ItemChange.STILL_BROKEN) else Phase.AFTER
     again = CheckRequest(checked.spec, checked.project, change.head.tree, "again", phase)
     flaky = _passes_after_all(harness, again, worse, on_progress)
-    broken = [id_ for id_ in _ids(comparison, Move.BROKEN) if id_ not in flaky]
+    broken = [id_ for id_ in _ids(comparison, ItemChange.BROKEN) if id_ not in flaky]
     flaky |= _fails_before_too(harness, change, checked, broken, on_progress)
     if checked.base_spec is not None:
         at_base = CheckRequest(checked.base_spec, checked.project, change.base.tree, "again")
@@ -170,7 +170,7 @@ def _compare_after(
     )
 
 
-def _ids(comparison: Comparison, *moves: Move) -> list[str]:
+def _ids(comparison: Comparison, *moves: ItemChange) -> list[str]:
     return [moved.id for moved in comparison.moved if moved.move in moves]
 
 
@@ -206,7 +206,7 @@ def _rerun(
     harness: Harness,
     request: CheckRequest,
     ids: list[str],
-    wanted: frozenset[Outcome],
+    wanted: frozenset[ItemOutcome],
     on_progress: ProgressCallback,
     *,
     whole: bool = False,
@@ -259,8 +259,8 @@ def _compare_protected(
     original = compared_with_baseline(checked, checked.protected, checked.flaky)
     if original is None or not checked.are_tests:
         return replace(checked, original=original)
-    known = set(_ids(checked.comparison, Move.BROKEN)) if checked.comparison else set()
-    worse = [id_ for id_ in _ids(original, Move.BROKEN) if id_ not in known]
+    known = set(_ids(checked.comparison, ItemChange.BROKEN)) if checked.comparison else set()
+    worse = [id_ for id_ in _ids(original, ItemChange.BROKEN) if id_ not in known]
     again = CheckRequest(
         checked.base_spec or checked.spec, checked.project, tree, "again", environment_tree=change.head.tree
     )

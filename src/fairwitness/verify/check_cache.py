@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from fairwitness.contracts.common.evidence import Execution, Observation, Phase
-from fairwitness.contracts.verify.report import Subject
+from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.contracts.verify.results import Evidence, Ran
 from fairwitness.errors import LedgerTampered, RowRefused, StoreError
 from fairwitness.kit.clock import Clock, spell
@@ -29,7 +29,7 @@ _RESTORE = "fairwitness ledger verify lists all; restore the ledger, or move .fa
 class CheckCache:
     """The check results of one subject of one run; safe to use from any thread."""
 
-    def __init__(self, *, ledger: Ledger, state: Path, run_id: str, subject: Subject, clock: Clock) -> None:
+    def __init__(self, *, ledger: Ledger, state: Path, run_id: str, subject: VerifySubject, clock: Clock) -> None:
         self.ledger = ledger
         self._run_id = run_id
         self._subject = subject

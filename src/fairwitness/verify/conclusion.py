@@ -11,7 +11,7 @@ from fairwitness.contracts.common.approvals import ApprovalMode, ApprovalRecord
 from fairwitness.contracts.common.evidence import CheckRow, Observation, Phase, Provenance
 from fairwitness.contracts.common.gates import Blocked, Open
 from fairwitness.contracts.verify.checks import VerifySettings
-from fairwitness.contracts.verify.report import Asked, Subject
+from fairwitness.contracts.verify.report import ChangeRequirements, VerifySubject
 from fairwitness.errors import RowRefused, UsageError
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
@@ -41,7 +41,7 @@ class Conclusion(NamedTuple):
     """The content of the last record."""
 
     proofs: Sequence[ProofRow]
-    asked: Asked
+    asked: ChangeRequirements
     notes: Sequence[str]
     actor: str
     """The person who accepted the accepted changes."""
@@ -78,7 +78,7 @@ def record_start(harness: Harness, change: ProposedChange, settings: VerifySetti
     killpoint("verify.begun")
 
 
-def _refuse_if_different(subject: Subject, found: Observation, asked: dict[str, str]) -> None:
+def _refuse_if_different(subject: VerifySubject, found: Observation, asked: dict[str, str]) -> None:
     """Raise `UsageError` if the ledger holds this subject with other settings or trees."""
     words = {"sha256": "by other settings", "base": "against another base", "head": "for another tree"}
     for what, value in asked.items():
@@ -90,7 +90,7 @@ def _refuse_if_different(subject: Subject, found: Observation, asked: dict[str, 
 
 
 def recorded_outcome(
-    ledger: Ledger, run_id: str, subject: Subject, *, base: str, head: str
+    ledger: Ledger, run_id: str, subject: VerifySubject, *, base: str, head: str
 ) -> VerificationOutcome | None:
     """Return the recorded result, or None if there is none; raise `UsageError` if it is for other trees."""
     found = ledger.observation(run_id, subject.key(VERIFIED))

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 from fairwitness.contracts.common.evidence import Phase, Tally
 from fairwitness.contracts.common.gates import Blocked, Open
-from fairwitness.contracts.verify.report import Asked, Subject
+from fairwitness.contracts.verify.report import ChangeRequirements, VerifySubject
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.change_gate import change_holds
 
-THE_CHANGE = Subject()
+THE_CHANGE = VerifySubject()
 """The subject of `fairwitness verify`: the only change in its run."""
 
 
@@ -19,7 +19,7 @@ class Tallies(NamedTuple):
     baseline: Tally
 
 
-def tallies(ledger: Ledger, run_id: str, subject: Subject) -> Tallies:
+def tallies(ledger: Ledger, run_id: str, subject: VerifySubject) -> Tallies:
     """Return all check rows of a subject."""
     # the run of `fairwitness verify` has one round, and the query shown to people names none
     round_ = None if subject.is_the_change else subject.round
@@ -29,7 +29,7 @@ def tallies(ledger: Ledger, run_id: str, subject: Subject) -> Tallies:
     )
 
 
-def gate_answer(ledger: Ledger, run_id: str, subject: Subject = THE_CHANGE) -> Open | Blocked | None:
+def gate_answer(ledger: Ledger, run_id: str, subject: VerifySubject = THE_CHANGE) -> Open | Blocked | None:
     """Return the gate's answer for a subject of a run; None if its verification is missing or incomplete."""
     observation = ledger.observation(run_id, subject.key("asked"))
     if observation is None:
@@ -38,6 +38,6 @@ def gate_answer(ledger: Ledger, run_id: str, subject: Subject = THE_CHANGE) -> O
     return change_holds(
         rows.after,
         baseline=rows.baseline,
-        asked=Asked.model_validate(observation.detail),
+        asked=ChangeRequirements.model_validate(observation.detail),
         iteration=subject.round,
     )

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fairwitness.contracts.common.evidence import Execution
-from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits, Network
+from fairwitness.contracts.common.sandbox import Command, Confinement, End, Network, SandboxLimits
 from fairwitness.contracts.verify.checks import CheckSpec, Project, VerifySettings
-from fairwitness.contracts.verify.report import Subject
+from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.contracts.verify.results import Evidence, Ran
 from fairwitness.errors import StoreError
 from fairwitness.git.shadow import Shadow
@@ -66,7 +66,7 @@ class Harness:
         prepare: Prepare,
         use_cache: bool,
         guards: tuple[Path, ...] = (),
-        subject: Subject = THE_CHANGE,
+        subject: VerifySubject = THE_CHANGE,
         stop: threading.Event | None = None,
     ) -> None:
         self.runner = runner
@@ -224,9 +224,9 @@ class Harness:
         ]
         return "check:" + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
-    def _limits(self, spec: CheckSpec) -> Limits:
+    def _limits(self, spec: CheckSpec) -> SandboxLimits:
         memory = self._settings.sandbox.memory_mb << 20
-        return Limits(
+        return SandboxLimits(
             wall_s=spec.timeout_s,
             cpu_s=max(60, int(spec.timeout_s) * 4),
             processes=self._settings.sandbox.processes,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.verify.checks import CheckSpec, VerifySettings
-from fairwitness.contracts.verify.results import RED, Evidence, Item, Move, Outcome, Ran
+from fairwitness.contracts.verify.results import RED, Evidence, ItemChange, ItemOutcome, Ran, ReportItem
 from fairwitness.git.objects import TreeEntry
 from fairwitness.git.shadow import Shadow
 from fairwitness.rules.oracle import PathKind, kind_of_path
@@ -54,14 +54,14 @@ def new_tests(checked: CheckRuns) -> tuple[str, ...]:
     """Return the ids of the tests that the change adds and that pass."""
     if checked.comparison is None or not checked.are_tests:
         return ()
-    return tuple(moved.id for moved in checked.comparison.moved if moved.move is Move.NEW_PASSING)
+    return tuple(moved.id for moved in checked.comparison.moved if moved.move is ItemChange.NEW_PASSING)
 
 
 def is_no_worse(checked: CheckRuns) -> bool:
     """Return whether a check has no new failures; many projects are already red at the base."""
     if checked.comparison is None:
         return checked.after.evidence is Evidence.PASSED
-    return not any(moved.move in (Move.BROKEN, Move.NEW_FAILING) for moved in checked.comparison.moved)
+    return not any(moved.move in (ItemChange.BROKEN, ItemChange.NEW_FAILING) for moved in checked.comparison.moved)
 
 
 def red_at_baseline(
@@ -181,18 +181,18 @@ def _noticed(ran: Ran, new: frozenset[str]) -> bool | None:
     """Return whether a test detected a mutant; None if it is unknown, for example because its file does not load."""
     if ran.assessment is Assessment.TIMEOUT:
         return True
-    if any(item.id in new and item.outcome is Outcome.FAILED for item in ran.items):
+    if any(item.id in new and item.outcome is ItemOutcome.FAILED for item in ran.items):
         return True
-    passed = {item.id for item in ran.items if item.outcome is Outcome.PASSED}
+    passed = {item.id for item in ran.items if item.outcome is ItemOutcome.PASSED}
     if ran.evidence is Evidence.PASSED or (ran.evidence is Evidence.FAILED and new <= passed):
         return False  # other tests of the same file may have been red before the change
     own = [item for item in ran.items if item.id in new and item.outcome in RED]
     return True if own else None
 
 
-def _is_assertion(item: Item) -> bool:
+def _is_assertion(item: ReportItem) -> bool:
     """Return whether a test failed by an assertion and not by a crash."""
-    return item.outcome is Outcome.FAILED and _ASSERTED.match(item.message) is not None
+    return item.outcome is ItemOutcome.FAILED and _ASSERTED.match(item.message) is not None
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -244,7 +244,7 @@ def canary_proof(
     harness: Harness, change: ProposedChange, checked: CheckRuns, *, on_progress: ProgressCallback
 ) -> ProofRow | None:
     """Prove that planted tests are reported as failed with the change's configuration; None if none can be planted."""
-    ran_ids = tuple(item.id for item in checked.after.items if item.outcome is Outcome.PASSED)
+    ran_ids = tuple(item.id for item in checked.after.items if item.outcome is ItemOutcome.PASSED)
     salt = hashlib.sha256(change.head.tree.encode()).hexdigest()[:8]
     canaries = planted_canaries(checked.spec, ran_ids, salt)
     if not canaries:

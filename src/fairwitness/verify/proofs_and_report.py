@@ -4,16 +4,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairwitness.contracts.verify.checks import Undiscovered
-from fairwitness.contracts.verify.report import LISTED, Asked, CheckLine, FindingLine, MissingLine, Silent, Wanted
-from fairwitness.contracts.verify.results import BAD, Comparison, Evidence, Move, Moved, Ran
+from fairwitness.contracts.verify.report import (
+    LISTED,
+    ChangeRequirements,
+    CheckLine,
+    CheckWithoutEvidence,
+    FindingLine,
+    MissingLine,
+    RequiredCheck,
+)
+from fairwitness.contracts.verify.results import BAD, Comparison, Evidence, ItemChange, Moved, Ran
 from fairwitness.rules.change_gate import is_excused
 from fairwitness.verify.cascade import CheckRuns, items_before
 from fairwitness.verify.model import ProposedChange
 from fairwitness.verify.proofs import ProofRow
 
 OUTPUT_LINES = 10
-_WORSE = frozenset({Move.BROKEN, Move.NEW_FAILING})
-_GONE = frozenset({Move.VANISHED, Move.SILENCED})
+_WORSE = frozenset({ItemChange.BROKEN, ItemChange.NEW_FAILING})
+_GONE = frozenset({ItemChange.VANISHED, ItemChange.SILENCED})
 
 
 def comparison_proofs(change: ProposedChange, checked: Sequence[CheckRuns]) -> list[ProofRow]:
@@ -42,7 +50,12 @@ def _original(change: ProposedChange, each: CheckRuns, ran: Ran) -> ProofRow:
 
 
 def _unaccepted(
-    change: ProposedChange, each: CheckRuns, comparison: Comparison, moves: frozenset[Move], *, may_accept: bool = True
+    change: ProposedChange,
+    each: CheckRuns,
+    comparison: Comparison,
+    moves: frozenset[ItemChange],
+    *,
+    may_accept: bool = True,
 ) -> list[Moved]:
     return [
         moved
@@ -62,27 +75,27 @@ def _proof(check: str, each: CheckRuns, bad: list[Moved], good: str) -> ProofRow
 
 def gate_question(
     change: ProposedChange, checked: Sequence[CheckRuns], undiscovered: Sequence[Undiscovered], *, strict: bool
-) -> Asked:
+) -> ChangeRequirements:
     """Return the question to the gate: the checks that are required, and those without evidence."""
-    required = [Wanted(name=each.spec.name, instance=each.spec.id) for each in checked if each.spec.required]
+    required = [RequiredCheck(name=each.spec.name, instance=each.spec.id) for each in checked if each.spec.required]
     silent = [quiet for each in checked for quiet in _silent(each, strict=strict)]
     for lost in undiscovered:
         if lost.required:
-            required.append(Wanted(name=lost.name, instance=lost.id))
+            required.append(RequiredCheck(name=lost.name, instance=lost.id))
         excused = not lost.required and not strict
-        silent.append(Silent(name=lost.name, instance=lost.id, reason=lost.reason, excused=excused))
-    return Asked(tree=change.head.tree, required=tuple(required), silent=tuple(silent))
+        silent.append(CheckWithoutEvidence(name=lost.name, instance=lost.id, reason=lost.reason, excused=excused))
+    return ChangeRequirements(tree=change.head.tree, required=tuple(required), silent=tuple(silent))
 
 
-def _silent(each: CheckRuns, *, strict: bool) -> list[Silent]:
+def _silent(each: CheckRuns, *, strict: bool) -> list[CheckWithoutEvidence]:
     spec = each.spec
     if each.after.evidence is Evidence.NONE:
         excused = is_excused(required=spec.required, strict=strict, before=each.before, after=each.after)
         reason = each.after.reason or "no reason recorded"
-        return [Silent(name=spec.name, instance=spec.id, reason=reason, excused=excused)]
+        return [CheckWithoutEvidence(name=spec.name, instance=spec.id, reason=reason, excused=excused)]
     if spec.required and items_before(each.before) is None:
         reason = f"unknown before the change: {each.before.reason if each.before else 'not run'}"
-        return [Silent(name=f"baseline-{spec.name}", instance=spec.id, reason=reason, excused=False)]
+        return [CheckWithoutEvidence(name=f"baseline-{spec.name}", instance=spec.id, reason=reason, excused=False)]
     return []
 
 
@@ -126,7 +139,7 @@ def _run_to_show(each: CheckRuns, failing: Sequence[ProofRow]) -> Ran | None:
 
 
 def missing_lines(
-    asked: Asked, checked: Sequence[CheckRuns], undiscovered: Sequence[Undiscovered]
+    asked: ChangeRequirements, checked: Sequence[CheckRuns], undiscovered: Sequence[Undiscovered]
 ) -> tuple[MissingLine, ...]:
     """Return a line for each check without evidence."""
     steps = {(lost.name, lost.id): lost.next_step for lost in undiscovered}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from fairwitness.contracts.common.gates import Blocked, Open
 from fairwitness.contracts.verify.checks import Discovered, VerifySettings
-from fairwitness.contracts.verify.report import Side, Subject
+from fairwitness.contracts.verify.report import Side, VerifySubject
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock, system_clock
@@ -69,7 +69,7 @@ class SubjectOutcome(NamedTuple):
 def prove(
     deps: VerifyDeps,
     run_id: str,
-    subject: Subject,
+    subject: VerifySubject,
     *,
     base: Side,
     head: Side,
@@ -122,7 +122,7 @@ def prove(
 
 def verify_subject(
     deps: VerifyDeps,
-    subject: Subject,
+    subject: VerifySubject,
     change: ProposedChange,
     before: Discovered,
     after: Discovered,
@@ -154,7 +154,7 @@ def verify_subject(
 @contextmanager
 def harness_of(
     deps: VerifyDeps,
-    subject: Subject,
+    subject: VerifySubject,
     before: Discovered,
     after: Discovered,
     *,
@@ -196,7 +196,7 @@ def harness_of(
         harness.close()
 
 
-def _name_of(run_id: str, subject: Subject) -> str:
+def _name_of(run_id: str, subject: VerifySubject) -> str:
     """Return the folder's name: the same at every try, and short, because a socket's path contains it."""
     return f"turn-{hashlib.sha256(f'{run_id} {subject.name}'.encode()).hexdigest()[:12]}"
 

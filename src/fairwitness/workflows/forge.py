@@ -13,7 +13,7 @@ from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.dag.executor import execute_graph
 from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, Flow, Json
-from fairwitness.rules.next_forge_move import Move, MoveKind
+from fairwitness.rules.next_forge_move import ForgeMove, ForgeMoveKind
 
 FLOW = "forge"
 
@@ -21,11 +21,11 @@ FLOW = "forge"
 class ForgePorts(GraphPorts, Protocol):
     """What the body of forge needs besides its graph."""
 
-    async def next(self) -> Move:
+    async def next(self) -> ForgeMove:
         """Return the next move of the run."""
         ...
 
-    async def act(self, move: Move) -> None:
+    async def act(self, move: ForgeMove) -> None:
         """Make a move that neither waits nor executes the graph. A repeated call changes nothing."""
         ...
 
@@ -52,14 +52,14 @@ def forge(runner_of: Callable[[str], ForgePorts]) -> Body:
 
         for turn in count(1):
             move = _move(await flow.step(f"decide#{turn}", decide))
-            if move.kind is MoveKind.WAIT:
+            if move.kind is ForgeMoveKind.WAIT:
                 assert move.gate is not None
                 await flow.gate(move.gate)
-            elif move.kind is MoveKind.EXECUTE:
+            elif move.kind is ForgeMoveKind.EXECUTE:
                 end = GraphEnd.model_validate(await flow.step(f"execute#{turn}", execute))
                 if not end.requests and await flow.step(f"finish#{turn}", partial(_finish, runner, end)):
                     return end.plain()
-            elif move.kind is MoveKind.END:
+            elif move.kind is ForgeMoveKind.END:
                 await flow.step(f"finish#{turn}", partial(_finish, runner, None))
                 return None
             else:
@@ -69,12 +69,12 @@ def forge(runner_of: Callable[[str], ForgePorts]) -> Body:
     return body
 
 
-def _move(plain: Json) -> Move:
+def _move(plain: Json) -> ForgeMove:
     assert isinstance(plain, dict)
-    return Move(MoveKind(plain["kind"]), plain["gate"], plain["request"])
+    return ForgeMove(ForgeMoveKind(plain["kind"]), plain["gate"], plain["request"])
 
 
-async def _act(runner: ForgePorts, move: Move) -> Json:
+async def _act(runner: ForgePorts, move: ForgeMove) -> Json:
     await runner.act(move)
     return None
 

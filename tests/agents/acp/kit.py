@@ -15,7 +15,7 @@ from fairwitness.agents.backends.acp.backend import AcpBackend
 from fairwitness.agents.base import AgentJob, AgentTurn, Endpoint, Session
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Kind
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Features
 from fairwitness.contracts.common.tools import Role, Scope
@@ -146,7 +146,7 @@ def report(turn: AgentTurn) -> dict[str, Any]:
 
 def endpoint(socket: Path | None) -> Endpoint:
     """Where the model is, for the agent."""
-    return Endpoint(dialect=Dialect.OPENAI_CHAT, token=TOKEN, model="model-1", socket=socket)
+    return Endpoint(dialect=ApiDialect.OPENAI_CHAT, token=TOKEN, model="model-1", socket=socket)
 
 
 def unanswered(folder: Path) -> Endpoint:

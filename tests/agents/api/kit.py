@@ -14,19 +14,19 @@ from fairwitness.agents.gateway.app import Gateway, gateway
 from fairwitness.agents.gateway.log import Log
 from fairwitness.agents.gateway.modes import Grant, Mode
 from fairwitness.agents.gateway.server import serving
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.testing.script_steps import Script, ScriptStep
 from fairwitness.testing.scripted_model import ScriptMode, marker
 
 TOKEN = "test-token-good-for-one-dispatch"
 MODELS = {
-    Dialect.ANTHROPIC: "claude-opus-5",
-    Dialect.OPENAI_CHAT: "gpt-5.5",
-    Dialect.OPENAI_RESPONSES: "gpt-5.5",
-    Dialect.GEMINI: "gemini-3-pro-preview",
+    ApiDialect.ANTHROPIC: "claude-opus-5",
+    ApiDialect.OPENAI_CHAT: "gpt-5.5",
+    ApiDialect.OPENAI_RESPONSES: "gpt-5.5",
+    ApiDialect.GEMINI: "gemini-3-pro-preview",
 }
-DIALECTS = tuple(Dialect)
+DIALECTS = tuple(ApiDialect)
 SCRIPT = "it"
 PROMPT = f"Do what the script says. {marker(SCRIPT)}"
 SCOPE = Scope(folder="docs/feature/x", writes=("src/**", "notes.md"), commands=(("sleep",), ("echo",)))
@@ -43,7 +43,7 @@ class Model:
     def log(self) -> Log:
         return self.app.log
 
-    def endpoint(self, dialect: Dialect, token: str = TOKEN) -> Endpoint:
+    def endpoint(self, dialect: ApiDialect, token: str = TOKEN) -> Endpoint:
         return Endpoint(dialect=dialect, token=token, model=MODELS[dialect], url=self.url)
 
 
@@ -111,7 +111,7 @@ async def asked(job: AgentJob, *prompts: str, backend: ApiBackend | None = None)
 
 
 def play(
-    tmp_path: Path, dialect: Dialect, *steps: ScriptStep, kept: Kept | None = None, **more: Any
+    tmp_path: Path, dialect: ApiDialect, *steps: ScriptStep, kept: Kept | None = None, **more: Any
 ) -> tuple[AgentTurn, AgentJob]:
     """One ask of a model that does these steps."""
 

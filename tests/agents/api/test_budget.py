@@ -14,7 +14,7 @@ from fairwitness.agents.gateway.meter import CappedMeter
 from fairwitness.agents.gateway.metered import MeteredMode
 from fairwitness.agents.gateway.modes import Mode, ModelAnswer, ModelRequest, RawAnswer
 from fairwitness.contracts.agents.dispatch import DispatchLimits, Stop
-from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage
+from fairwitness.contracts.agents.model import ApiDialect, ModelTurn, ModelUsage
 from fairwitness.testing.script_steps import ReadStep, SayStep
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("P12")]
@@ -37,7 +37,7 @@ class _Talkative:
         return RawAnswer(200, {"content-type": codec.stream_type(asked)}, body())
 
 
-def ask(folder: Path, mode: Mode, dialect: Dialect, limits: DispatchLimits) -> tuple[AgentTurn, int]:
+def ask(folder: Path, mode: Mode, dialect: ApiDialect, limits: DispatchLimits) -> tuple[AgentTurn, int]:
     """One ask of a model behind a meter, and how many requests came through."""
 
     async def run() -> tuple[AgentTurn, int]:
@@ -52,7 +52,7 @@ def ask(folder: Path, mode: Mode, dialect: Dialect, limits: DispatchLimits) -> t
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_at_the_cap_the_gateway_says_no_and_the_turn_says_limit(tmp_path: Path, dialect: Dialect) -> None:
+def test_at_the_cap_the_gateway_says_no_and_the_turn_says_limit(tmp_path: Path, dialect: ApiDialect) -> None:
     mode = script_mode([*[ReadStep(path="notes.md")] * 5, SayStep(text="never")])
     turn, calls = ask(tmp_path, mode, dialect, DispatchLimits(wall_s=20, turns=20, cost_micros=3000))
     assert turn.stop is Stop.LIMIT
@@ -62,7 +62,7 @@ def test_at_the_cap_the_gateway_says_no_and_the_turn_says_limit(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_an_answer_that_is_cut_off_at_the_cap_is_a_limit_and_no_failure(tmp_path: Path, dialect: Dialect) -> None:
+def test_an_answer_that_is_cut_off_at_the_cap_is_a_limit_and_no_failure(tmp_path: Path, dialect: ApiDialect) -> None:
     turn, _ = ask(tmp_path, _Talkative(), dialect, DispatchLimits(wall_s=20, turns=20, tokens=30_000))
     assert turn.stop is Stop.LIMIT
     assert "over budget" in turn.error
@@ -72,7 +72,7 @@ def test_an_answer_that_is_cut_off_at_the_cap_is_a_limit_and_no_failure(tmp_path
 def test_tokens_that_the_provider_counted_are_a_limit_here_too(tmp_path: Path) -> None:
     async def run() -> AgentTurn:
         async with behind_gateway(script_mode([*[ReadStep(path="notes.md")] * 9])) as model:
-            job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.ANTHROPIC), tokens=2500)
+            job = job_in(project(tmp_path), endpoint=model.endpoint(ApiDialect.ANTHROPIC), tokens=2500)
             async with ApiBackend().open(job) as session:
                 return await session.ask(PROMPT)
 

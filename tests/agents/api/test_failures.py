@@ -12,7 +12,7 @@ from fairwitness.agents.backends.api import ApiBackend
 from fairwitness.agents.backends.api_session import MOST_SIGNS
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Kind, Stop
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.testing.script_steps import BreakStep, ErrorStep, FloodStep, HangStep, ReadStep, RunStep, SayStep
 
@@ -35,7 +35,7 @@ every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 )
 @every_dialect
 def test_an_error_of_the_provider_is_a_turn_that_says_which(
-    tmp_path: Path, dialect: Dialect, status: int, stop: Stop, cause: ErrorCause | None
+    tmp_path: Path, dialect: ApiDialect, status: int, stop: Stop, cause: ErrorCause | None
 ) -> None:
     async def run() -> None:
         async with scripted(ReadStep(path="notes.md"), ErrorStep(status=status, message="the words of it")) as model:
@@ -59,7 +59,7 @@ def test_a_request_is_made_again_only_as_often_as_the_rule_says(tmp_path: Path) 
 
     async def run() -> None:
         async with scripted(ErrorStep(status=529)) as model:
-            job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.OPENAI_CHAT), kept=kept)
+            job = job_in(project(tmp_path), endpoint=model.endpoint(ApiDialect.OPENAI_CHAT), kept=kept)
             (turn,) = await asked(job, backend=ApiBackend(waits=waits))
             assert len(model.log.requests) == 3
         assert turn.cause is ErrorCause.SERVER_ERROR
@@ -73,7 +73,7 @@ def test_a_request_is_made_again_only_as_often_as_the_rule_says(tmp_path: Path) 
 
 
 @every_dialect
-def test_an_answer_that_breaks_off_is_a_failure_and_no_answer(tmp_path: Path, dialect: Dialect) -> None:
+def test_an_answer_that_breaks_off_is_a_failure_and_no_answer(tmp_path: Path, dialect: ApiDialect) -> None:
     turn, _ = play(tmp_path, dialect, BreakStep(step=SayStep(text="This is a long sentence. " * 40)))
     assert turn.stop is Stop.FAILED
     assert turn.cause is ErrorCause.NETWORK
@@ -81,7 +81,7 @@ def test_an_answer_that_breaks_off_is_a_failure_and_no_answer(tmp_path: Path, di
 
 
 @every_dialect
-def test_a_flood_is_not_listened_to(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_flood_is_not_listened_to(tmp_path: Path, dialect: ApiDialect) -> None:
     turn, _ = play(tmp_path, dialect, FloodStep(characters=8 * MOST_SIGNS))
     assert turn.stop is Stop.FAILED
     assert turn.cause is ErrorCause.AGENT_ERROR
@@ -92,7 +92,7 @@ def test_a_flood_is_not_listened_to(tmp_path: Path, dialect: Dialect) -> None:
 def test_turns_are_counted_over_the_whole_session(tmp_path: Path) -> None:
     async def run() -> None:
         async with scripted(*[ReadStep(path="notes.md")] * 9) as model:
-            job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.OPENAI_RESPONSES), turns=4)
+            job = job_in(project(tmp_path), endpoint=model.endpoint(ApiDialect.OPENAI_RESPONSES), turns=4)
             first, second = await asked(job, PROMPT, "once more")
             assert len(model.log.requests) == 4
         assert (first.stop, second.stop) == (Stop.LIMIT, Stop.LIMIT)
@@ -103,7 +103,7 @@ def test_turns_are_counted_over_the_whole_session(tmp_path: Path) -> None:
 
 
 @every_dialect
-def test_a_model_that_hangs_is_left_at_once(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_model_that_hangs_is_left_at_once(tmp_path: Path, dialect: ApiDialect) -> None:
     async def run() -> None:
         async with scripted(HangStep()) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(dialect))
@@ -121,7 +121,7 @@ def test_a_model_that_hangs_is_left_at_once(tmp_path: Path, dialect: Dialect) ->
 
 
 @every_dialect
-def test_a_model_that_says_nothing_for_too_long_is_a_time_out(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_model_that_says_nothing_for_too_long_is_a_time_out(tmp_path: Path, dialect: ApiDialect) -> None:
     async def run() -> None:
         async with scripted(HangStep()) as model:
             job = job_in(project(tmp_path), endpoint=model.endpoint(dialect))
@@ -147,7 +147,7 @@ def test_a_command_under_way_is_gone_when_the_session_is(tmp_path: Path, way: st
 
     async def run() -> None:
         async with scripted(RunStep(command=f"sleep {marker}"), SayStep(text="never")) as model:
-            job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.ANTHROPIC), runner=backends.runner())
+            job = job_in(project(tmp_path), endpoint=model.endpoint(ApiDialect.ANTHROPIC), runner=backends.runner())
             async with ApiBackend().open(job) as session:
                 asking = asyncio.ensure_future(session.ask(PROMPT))
                 for _ in range(400):
@@ -167,7 +167,7 @@ def test_a_command_under_way_is_gone_when_the_session_is(tmp_path: Path, way: st
 def test_an_ask_whose_caller_is_cancelled_leaves_nothing_running(tmp_path: Path) -> None:
     async def run() -> None:
         async with scripted(HangStep()) as model:
-            job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.ANTHROPIC))
+            job = job_in(project(tmp_path), endpoint=model.endpoint(ApiDialect.ANTHROPIC))
             async with ApiBackend().open(job) as session:
                 before = asyncio.all_tasks()
                 with pytest.raises(TimeoutError):
@@ -181,7 +181,7 @@ def test_an_ask_whose_caller_is_cancelled_leaves_nothing_running(tmp_path: Path)
 def test_a_token_that_is_not_good_is_said_so(tmp_path: Path) -> None:
     async def run() -> None:
         async with scripted(SayStep(text="never")) as model:
-            job = job_in(project(tmp_path), endpoint=model.endpoint(Dialect.GEMINI, token="stale-token"))
+            job = job_in(project(tmp_path), endpoint=model.endpoint(ApiDialect.GEMINI, token="stale-token"))
             (turn,) = await asked(job)
         assert turn.cause is ErrorCause.PERMISSION_DENIED
         assert TOKEN not in turn.error
@@ -193,7 +193,7 @@ def test_a_token_that_is_not_good_is_said_so(tmp_path: Path) -> None:
 def test_a_gateway_that_is_gone_is_a_failure_of_the_network(tmp_path: Path) -> None:
     async def run() -> None:
         async with scripted(SayStep(text="never")) as model:
-            endpoint = model.endpoint(Dialect.ANTHROPIC)
+            endpoint = model.endpoint(ApiDialect.ANTHROPIC)
         (turn,) = await asked(job_in(project(tmp_path), endpoint=endpoint))
         assert (turn.stop, turn.cause) == (Stop.FAILED, ErrorCause.NETWORK)
 

@@ -18,7 +18,7 @@ from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Kind, Layer, OutcomeStatus, Stop, UsageSource
-from fairwitness.contracts.agents.model import Dialect, ModelTurn
+from fairwitness.contracts.agents.model import ApiDialect, ModelTurn
 from fairwitness.contracts.common.tools import Role
 from fairwitness.testing.script_steps import (
     CallsStep,
@@ -37,7 +37,7 @@ every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 
 @every_dialect
-def test_a_model_edits_runs_and_hands_in_through_our_tools(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_model_edits_runs_and_hands_in_through_our_tools(tmp_path: Path, dialect: ApiDialect) -> None:
     kept = Kept()
     turn, job = play(
         tmp_path,
@@ -66,7 +66,7 @@ def test_a_model_edits_runs_and_hands_in_through_our_tools(tmp_path: Path, diale
 
 
 @every_dialect
-def test_a_final_text_is_an_answer_too(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_final_text_is_an_answer_too(tmp_path: Path, dialect: ApiDialect) -> None:
     turn, _ = play(
         tmp_path, dialect, ReadStep(path="notes.md"), SayStep(text=f"Here:\n```json\n{json.dumps(GOOD)}\n```")
     )
@@ -76,7 +76,7 @@ def test_a_final_text_is_an_answer_too(tmp_path: Path, dialect: Dialect) -> None
 
 
 @every_dialect
-def test_the_answer_of_every_role_can_be_handed_in(tmp_path: Path, dialect: Dialect) -> None:
+def test_the_answer_of_every_role_can_be_handed_in(tmp_path: Path, dialect: ApiDialect) -> None:
     async def run() -> None:
         worktree = project(tmp_path)
         async with scripted(ForceStep(tool="submit_result", args={"any": "thing"})) as model:
@@ -91,7 +91,7 @@ def test_the_answer_of_every_role_can_be_handed_in(tmp_path: Path, dialect: Dial
 
 
 @every_dialect
-def test_a_reviewer_is_offered_less_and_refused_the_rest(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_reviewer_is_offered_less_and_refused_the_rest(tmp_path: Path, dialect: ApiDialect) -> None:
     async def run() -> None:
         worktree = project(tmp_path)
         before = tree(worktree)
@@ -139,7 +139,7 @@ def test_every_escape_is_answered_with_a_refusal_and_changes_nothing(tmp_path: P
         worktree = project(tmp_path)
         (worktree / "link").symlink_to(outside)
         async with scripted(CallsStep(calls=ESCAPES), SayStep(text="gave up")) as model:
-            job = job_in(worktree, endpoint=model.endpoint(Dialect.ANTHROPIC), kept=kept)
+            job = job_in(worktree, endpoint=model.endpoint(ApiDialect.ANTHROPIC), kept=kept)
             (turn,) = await asked(job)
         assert turn.text == "gave up"
         results = [one for one in kept.happenings if one.kind is Kind.RESULT]
@@ -155,7 +155,7 @@ def test_every_escape_is_answered_with_a_refusal_and_changes_nothing(tmp_path: P
 
 
 @every_dialect
-def test_a_tool_that_does_not_exist_is_an_error_to_the_model_and_not_to_us(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_tool_that_does_not_exist_is_an_error_to_the_model_and_not_to_us(tmp_path: Path, dialect: ApiDialect) -> None:
     kept = Kept()
     turn, job = play(
         tmp_path, dialect, ForceStep(tool="launch_missiles", args={"at": "x"}), SayStep(text="sorry"), kept=kept
@@ -167,8 +167,8 @@ def test_a_tool_that_does_not_exist_is_an_error_to_the_model_and_not_to_us(tmp_p
     assert [one.tool for one in job.tools.denials] == ["launch_missiles"]
 
 
-@pytest.mark.parametrize("dialect", [one for one in DIALECTS if one is not Dialect.GEMINI])
-def test_arguments_that_are_no_json_are_told_to_the_model(tmp_path: Path, dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", [one for one in DIALECTS if one is not ApiDialect.GEMINI])
+def test_arguments_that_are_no_json_are_told_to_the_model(tmp_path: Path, dialect: ApiDialect) -> None:
     kept = Kept()
     turn, job = play(
         tmp_path,
@@ -189,7 +189,7 @@ def test_arguments_that_are_no_json_are_told_to_the_model(tmp_path: Path, dialec
 
 
 @every_dialect
-def test_a_bad_answer_is_asked_for_once_more_in_the_same_conversation(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_bad_answer_is_asked_for_once_more_in_the_same_conversation(tmp_path: Path, dialect: ApiDialect) -> None:
     async def run() -> None:
         async with scripted(
             ReadStep(path="notes.md"), SubmitStep(answer={**GOOD, "recommendation": 7}), SubmitStep(answer=GOOD)
@@ -208,7 +208,7 @@ def test_a_bad_answer_is_asked_for_once_more_in_the_same_conversation(tmp_path: 
 def test_of_too_many_calls_at_once_the_first_are_made(tmp_path: Path) -> None:
     kept = Kept()
     calls = tuple(WriteStep(path=f"src/f{number}.py", content="x\n") for number in range(MOST_CALLS + 6))
-    turn, job = play(tmp_path, Dialect.ANTHROPIC, CallsStep(calls=calls), SayStep(text="well"), kept=kept)
+    turn, job = play(tmp_path, ApiDialect.ANTHROPIC, CallsStep(calls=calls), SayStep(text="well"), kept=kept)
     assert (turn.stop, turn.text) == (Stop.DONE, "well")
     assert len(list((job.worktree / "src").glob("f*.py"))) == MOST_CALLS
 
@@ -223,7 +223,7 @@ class _Uncounted:
 
 
 @every_dialect
-def test_what_nobody_counted_is_not_reported_and_not_nothing(tmp_path: Path, dialect: Dialect) -> None:
+def test_what_nobody_counted_is_not_reported_and_not_nothing(tmp_path: Path, dialect: ApiDialect) -> None:
     async def run() -> None:
         async with behind_gateway(_Uncounted()) as model:
             (turn,) = await asked(job_in(project(tmp_path), endpoint=model.endpoint(dialect)))

@@ -11,7 +11,7 @@ from agents.api.kit import PROMPT, job_in, project, scripted
 from fairwitness.agents.backends.api import EXTRAS, ApiBackend
 from fairwitness.agents.base import Endpoint
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Stop
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.errors import UsageError
 from fairwitness.kit.addresses import is_loopback
 from fairwitness.testing.script_steps import SayStep
@@ -60,7 +60,7 @@ def _python(code: str) -> str:
 
 def test_a_probe_looks_for_the_packages_and_imports_none() -> None:
     assert _python(_LIGHT) == "True False"
-    probe = ApiBackend(dialect=Dialect.GEMINI).probe()
+    probe = ApiBackend(dialect=ApiDialect.GEMINI).probe()
     assert (probe.kind, probe.tier, probe.missing) == ("api", EnforcementTier.A, ())
     assert probe.version is not None
 
@@ -81,20 +81,22 @@ def test_a_probe_says_what_is_missing(packages: tuple[str, ...], dialect: str, s
 @pytest.mark.parametrize(
     ("package", "dialect", "extra"),
     [
-        ("pydantic_ai.settings", Dialect.ANTHROPIC, "api"),
-        ("anthropic", Dialect.ANTHROPIC, "anthropic"),
-        ("openai", Dialect.OPENAI_RESPONSES, "openai"),
-        ("google.genai.client", Dialect.GEMINI, "google"),
+        ("pydantic_ai.settings", ApiDialect.ANTHROPIC, "api"),
+        ("anthropic", ApiDialect.ANTHROPIC, "anthropic"),
+        ("openai", ApiDialect.OPENAI_RESPONSES, "openai"),
+        ("google.genai.client", ApiDialect.GEMINI, "google"),
     ],
 )
-def test_a_missing_package_is_named_with_the_extra_that_brings_it(package: str, dialect: Dialect, extra: str) -> None:
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(
+    package: str, dialect: ApiDialect, extra: str
+) -> None:
     said = _python(_WITHOUT.format(package=package, dialect=dialect.value))
     assert f"the extra '{extra}'" in said
     assert said.endswith(f"| pip install 'fairwitness[{extra}]'")
 
 
 def test_every_dialect_has_an_extra() -> None:
-    assert set(EXTRAS) == set(Dialect)
+    assert set(EXTRAS) == set(ApiDialect)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_every_dialect_has_an_extra() -> None:
 )
 @pytest.mark.req("X3")
 def test_an_address_elsewhere_is_refused_before_anything_is_sent(tmp_path: Path, url: str | None) -> None:
-    endpoint = Endpoint(dialect=Dialect.OPENAI_CHAT, token="t" * 9, model="m", url=url)
+    endpoint = Endpoint(dialect=ApiDialect.OPENAI_CHAT, token="t" * 9, model="m", url=url)
 
     async def run() -> None:
         async with ApiBackend().open(job_in(project(tmp_path), endpoint=endpoint)):
@@ -132,8 +134,10 @@ def test_without_an_endpoint_there_is_no_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.enable_socket
-@pytest.mark.parametrize("dialect", list(Dialect))
-def test_the_environment_leads_nowhere_else(tmp_path: Path, dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dialect", list(ApiDialect))
+def test_the_environment_leads_nowhere_else(
+    tmp_path: Path, dialect: ApiDialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
@@ -164,7 +168,7 @@ def test_a_redirection_to_another_machine_is_not_followed(tmp_path: Path) -> Non
         server = await asyncio.start_server(redirect, "127.0.0.1", 0)
         async with server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            endpoint = Endpoint(dialect=Dialect.OPENAI_CHAT, token="t" * 9, model="gpt-5.5", url=url)
+            endpoint = Endpoint(dialect=ApiDialect.OPENAI_CHAT, token="t" * 9, model="gpt-5.5", url=url)
             job = job_in(project(tmp_path), endpoint=endpoint)
             async with ApiBackend().open(job) as session:
                 turn = await asyncio.wait_for(session.ask(PROMPT), 10)

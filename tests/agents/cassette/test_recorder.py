@@ -18,13 +18,8 @@ from fairwitness.agents.driver import drive
 from fairwitness.agents.recorder import recorded_backend
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly import backends
-from fairwitness.contracts.agents.dispatch import (
-    Kind,
-    Outcome,
-    OutcomeStatus,
-    UsageSource,
-)
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.dispatch import DispatchOutcome, Kind, OutcomeStatus, UsageSource
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.tools import Role
 from fairwitness.testing.script_steps import (
     CallsStep,
@@ -52,11 +47,11 @@ def builder(folder: Path, **more: Any) -> AgentJob:
 
 
 def record(
-    folder: Path, tapes: Path, *steps: ScriptStep, dialect: Dialect = Dialect.ANTHROPIC, **more: Any
-) -> tuple[Outcome, AgentJob]:
+    folder: Path, tapes: Path, *steps: ScriptStep, dialect: ApiDialect = ApiDialect.ANTHROPIC, **more: Any
+) -> tuple[DispatchOutcome, AgentJob]:
     """A dispatch over the scripted gateway, recorded."""
 
-    async def run() -> tuple[Outcome, AgentJob]:
+    async def run() -> tuple[DispatchOutcome, AgentJob]:
         async with scripted(*steps) as model:
             job = builder(folder, endpoint=model.endpoint(dialect), **more)
             return await drive(recorded_backend(ApiBackend(), tapes), job), job
@@ -64,15 +59,15 @@ def record(
     return asyncio.run(run())
 
 
-def replay(folder: Path, tapes: Path, **more: Any) -> tuple[Outcome, AgentJob]:
+def replay(folder: Path, tapes: Path, **more: Any) -> tuple[DispatchOutcome, AgentJob]:
     """The same dispatch with the recording."""
     job = builder(folder, **more)
     return asyncio.run(drive(CassetteBackend(tapes), job)), job
 
 
 @pytest.mark.enable_socket
-@pytest.mark.parametrize("dialect", list(Dialect))
-def test_a_dispatch_is_played_again_as_it_was(tmp_path: Path, dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", list(ApiDialect))
+def test_a_dispatch_is_played_again_as_it_was(tmp_path: Path, dialect: ApiDialect) -> None:
     worktree = tmp_path / "one" / "project"
     steps = (
         CallsStep(
@@ -84,7 +79,7 @@ def test_a_dispatch_is_played_again_as_it_was(tmp_path: Path, dialect: Dialect) 
         ),
         ForceStep(tool="create_file", args={"path": "../outside.txt", "content": "x"}),
         ForceStep(tool="no_such_tool", args={"a": [1, {"b": None}]}),
-        GarbageStep(call=ReadStep(path="notes.md")) if dialect is not Dialect.GEMINI else ReadStep(path="notes.md"),
+        GarbageStep(call=ReadStep(path="notes.md")) if dialect is not ApiDialect.GEMINI else ReadStep(path="notes.md"),
         RunStep(command="echo hello"),
         SubmitStep(answer={**GOOD, "recommendation": 7}),
         SubmitStep(answer=GOOD),

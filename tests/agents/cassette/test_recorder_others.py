@@ -21,8 +21,8 @@ from fairwitness.contracts.agents.dispatch import (
     Kind,
     OutcomeStatus,
 )
-from fairwitness.contracts.agents.model import Dialect
-from fairwitness.contracts.common.tools import Refused, Role, ToolCall
+from fairwitness.contracts.agents.model import ApiDialect
+from fairwitness.contracts.common.tools import Role, ToolCall, ToolRefusal
 
 pytestmark = pytest.mark.req("X3")
 
@@ -145,7 +145,7 @@ def test_a_secret_that_cannot_be_taken_out_is_a_reason_to_write_nothing(tmp_path
     kept = Kept()
     job = job_in(project(tmp_path), kept=kept)
     # the token of this dispatch holds a line end, which JSON spells in another way than the text does
-    endpoint = Endpoint(dialect=Dialect.ANTHROPIC, token="\\n".join((split[:9], split[9:])), model="m")
+    endpoint = Endpoint(dialect=ApiDialect.ANTHROPIC, token="\\n".join((split[:9], split[9:])), model="m")
     ask(recorded_backend(Alone(works), tmp_path / "tapes"), replace(job, endpoint=endpoint))
     assert kept.texts(Kind.NOTE) == ["not recorded: a secret is left in it that could not be taken out"]
     assert not (tmp_path / "tapes").exists()
@@ -157,7 +157,7 @@ def test_every_door_of_the_toolbox_is_passed_on(tmp_path: Path) -> None:
     async def works(job: AgentJob) -> AgentTurn:
         opened.append(job.tools)
         refused = job.tools.judge(ToolCall(tool="read_file", paths=("../x",)), target="x")
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, ToolRefusal)
         assert len(job.tools.denials) == 1
         await job.tools.close()
         assert not (await job.tools.call("list_dir", {})).ok

@@ -18,7 +18,7 @@ from fairwitness.agents.gateway.modes import Grant, Mode, ModelAnswer, ModelRequ
 from fairwitness.agents.gateway.server import serving
 from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, Provider, ProviderLimits
 from fairwitness.contracts.agents.dispatch import DispatchLimits
-from fairwitness.contracts.agents.model import Dialect, ModelTurn
+from fairwitness.contracts.agents.model import ApiDialect, ModelTurn
 from fairwitness.testing.script_steps import Script
 from fairwitness.testing.scripted_model import ScriptMode
 
@@ -28,10 +28,10 @@ GRANT = Grant("token-of-the-agent", "dispatch-1")
 MODEL = "granted-1"
 
 PATHS = {
-    Dialect.ANTHROPIC: "/v1/messages",
-    Dialect.OPENAI_CHAT: "/v1/chat/completions",
-    Dialect.OPENAI_RESPONSES: "/v1/responses",
-    Dialect.GEMINI: "/v1beta/models/wanted-1",
+    ApiDialect.ANTHROPIC: "/v1/messages",
+    ApiDialect.OPENAI_CHAT: "/v1/chat/completions",
+    ApiDialect.OPENAI_RESPONSES: "/v1/responses",
+    ApiDialect.GEMINI: "/v1beta/models/wanted-1",
 }
 _SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
@@ -42,20 +42,20 @@ def limits(*, tokens: int | None = None, cost: int | None = None, turns: int = 1
 
 
 def body_of(
-    dialect: Dialect, prompt: str, *, stream: bool = False, most: int | None = 100, tools: bool = True
+    dialect: ApiDialect, prompt: str, *, stream: bool = False, most: int | None = 100, tools: bool = True
 ) -> dict[str, Any]:
     """A request of an agent that can read files."""
     match dialect:
-        case Dialect.ANTHROPIC:
+        case ApiDialect.ANTHROPIC:
             offered: list[Any] = [{"name": "read_file", "input_schema": _SCHEMA}]
             body: dict[str, Any] = {"model": "wanted-1", "messages": [{"role": "user", "content": prompt}]}
             body |= {"max_tokens": most} if most else {}
-        case Dialect.OPENAI_CHAT:
+        case ApiDialect.OPENAI_CHAT:
             offered = [{"type": "function", "function": {"name": "read_file", "parameters": _SCHEMA}}]
             body = {"model": "wanted-1", "messages": [{"role": "user", "content": prompt}]}
             body |= {"max_completion_tokens": most} if most else {}
             body |= {"stream_options": {"include_usage": True}} if stream else {}
-        case Dialect.OPENAI_RESPONSES:
+        case ApiDialect.OPENAI_RESPONSES:
             offered = [{"type": "function", "name": "read_file", "parameters": _SCHEMA}]
             body = {"model": "wanted-1", "input": [{"role": "user", "content": prompt}]}
             body |= {"max_output_tokens": most} if most else {}
@@ -64,18 +64,18 @@ def body_of(
             body = {"contents": [{"role": "user", "parts": [{"text": prompt}]}]}
             body |= {"generationConfig": {"maxOutputTokens": most}} if most else {}
     body |= {"tools": offered} if tools else {}
-    return body | ({"stream": stream} if dialect is not Dialect.GEMINI else {})
+    return body | ({"stream": stream} if dialect is not ApiDialect.GEMINI else {})
 
 
-def path_of(dialect: Dialect, *, stream: bool) -> str:
+def path_of(dialect: ApiDialect, *, stream: bool) -> str:
     """Where that request is sent."""
-    if dialect is not Dialect.GEMINI:
+    if dialect is not ApiDialect.GEMINI:
         return PATHS[dialect]
     return PATHS[dialect] + (":streamGenerateContent?alt=sse" if stream else ":generateContent")
 
 
 def asked_of(
-    dialect: Dialect,
+    dialect: ApiDialect,
     body: Mapping[str, Any],
     *,
     stream: bool = False,
@@ -170,9 +170,9 @@ class FakeProvider:
         self.is_left.set()
 
 
-def provider_at(url: str, dialect: Dialect, *, key: Key | None = KEY) -> Provider:
+def provider_at(url: str, dialect: ApiDialect, *, key: Key | None = KEY) -> Provider:
     """A provider on this machine; OpenAI's dialects have their version in the base address."""
-    is_openai = dialect in (Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES)
+    is_openai = dialect in (ApiDialect.OPENAI_CHAT, ApiDialect.OPENAI_RESPONSES)
     return Provider("acme", dialect, url + ("/v1" if is_openai else ""), key)
 
 
@@ -181,7 +181,7 @@ QUICK = ProviderLimits(connect_s=2.0, silence_s=2.0, whole_s=10.0)
 
 @contextlib.asynccontextmanager
 async def passing(
-    app: Any, dialect: Dialect, *, patience: ProviderLimits = QUICK, key: Key | None = KEY
+    app: Any, dialect: ApiDialect, *, patience: ProviderLimits = QUICK, key: Key | None = KEY
 ) -> AsyncIterator[PassMode]:
     """The mode `pass`, in front of a provider that is served on loopback."""
     async with serving(app, tcp=True) as served:
@@ -220,7 +220,7 @@ async def drained(answered: ModelAnswer) -> bytes:
         await close(answered.body)
 
 
-def turn_in(dialect: Dialect, answer: bytes) -> ModelTurn | None:
+def turn_in(dialect: ApiDialect, answer: bytes) -> ModelTurn | None:
     """What an answer says, if it is whole."""
     observer = observe(dialect)
     observer.feed(answer)

@@ -12,7 +12,7 @@ import httpx
 from fairwitness.agents.gateway.app import Gateway, gateway
 from fairwitness.agents.gateway.modes import ChatMessage, Grant, Mode, ModelRequest, OfferedTool
 from fairwitness.agents.gateway.server import serving
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.testing.script_steps import Script, ScriptStep
 from fairwitness.testing.scripted_model import ScriptMode
 
@@ -49,7 +49,7 @@ def scripted(*scripts: Script, models: Sequence[str] = ()) -> Gateway:
 
 def asked(
     *messages: ChatMessage,
-    dialect: Dialect = Dialect.ANTHROPIC,
+    dialect: ApiDialect = ApiDialect.ANTHROPIC,
     stream: bool = False,
     tools: Iterable[OfferedTool] = (),
     body: dict[str, Any] | None = None,
@@ -73,19 +73,21 @@ def asked(
     )
 
 
-def request(dialect: Dialect, prompt: str, *, stream: bool = False, tools: bool = True) -> tuple[str, dict[str, Any]]:
+def request(
+    dialect: ApiDialect, prompt: str, *, stream: bool = False, tools: bool = True
+) -> tuple[str, dict[str, Any]]:
     """A first request of an agent that can read: its path and its body."""
     named = {"name": "read_file", "description": "reads"}
-    if dialect is Dialect.GEMINI:
+    if dialect is ApiDialect.GEMINI:
         verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
         body: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": prompt}]}]}
         offered: list[Any] = [{"functionDeclarations": [named | {"parameters": READ_TOOL}]}]
         return f"/v1beta/models/{MODEL}:{verb}", body | ({"tools": offered} if tools else {})
     said = [{"role": "user", "content": prompt}]
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is ApiDialect.ANTHROPIC:
         path, body = "/v1/messages", {"messages": said, "max_tokens": 100}
         offered = [named | {"input_schema": READ_TOOL}]
-    elif dialect is Dialect.OPENAI_CHAT:
+    elif dialect is ApiDialect.OPENAI_CHAT:
         path, body = "/v1/chat/completions", {"messages": said}
         offered = [{"type": "function", "function": named | {"parameters": READ_TOOL}}]
     else:

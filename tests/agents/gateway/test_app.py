@@ -27,27 +27,27 @@ from fairwitness.agents.gateway.auth import is_local
 from fairwitness.agents.gateway.dialects import observe
 from fairwitness.agents.gateway.log import Logged
 from fairwitness.agents.gateway.modes import FailedAnswer, RawAnswer
-from fairwitness.contracts.agents.model import Dialect, ModelTurn
+from fairwitness.contracts.agents.model import ApiDialect, ModelTurn
 from fairwitness.testing.script_steps import BreakStep, DelayStep, ErrorStep, FloodStep, HangStep, ReadStep, SayStep
 from fairwitness.testing.scripted_model import USAGE, ScriptMode, marker
 
 pytestmark = pytest.mark.req("X3")
 
-DIALECTS = tuple(Dialect)
+DIALECTS = tuple(ApiDialect)
 PROMPT = f"go {marker('s')}"
 
 
-def _message(dialect: Dialect, body: Any) -> str:
+def _message(dialect: ApiDialect, body: Any) -> str:
     found = body["error"]["message"]
     assert isinstance(found, str)
-    assert ("type" in body) == (dialect is Dialect.ANTHROPIC)
-    assert ("status" in body["error"]) == (dialect is Dialect.GEMINI)
+    assert ("type" in body) == (dialect is ApiDialect.ANTHROPIC)
+    assert ("status" in body["error"]) == (dialect is ApiDialect.GEMINI)
     return found
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "plain"])
-def test_a_script_is_played_in_every_dialect(dialect: Dialect, is_stream: bool, tmp_path: Path) -> None:
+def test_a_script_is_played_in_every_dialect(dialect: ApiDialect, is_stream: bool, tmp_path: Path) -> None:
     app = scripted(script(ReadStep(path="a"), SayStep(text="end")))
     path, body = request(dialect, PROMPT, stream=is_stream)
 
@@ -81,7 +81,7 @@ def test_a_script_is_played_in_every_dialect(dialect: Dialect, is_stream: bool, 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN.upper()])
-def test_without_a_good_token_there_is_nothing(dialect: Dialect, token: str, tmp_path: Path) -> None:
+def test_without_a_good_token_there_is_nothing(dialect: ApiDialect, token: str, tmp_path: Path) -> None:
     app = scripted(script(SayStep(text="secret")))
     path, body = request(dialect, PROMPT)
 
@@ -114,7 +114,7 @@ def test_without_a_good_token_there_is_nothing(dialect: Dialect, token: str, tmp
 )
 def test_a_token_may_come_in_every_way_that_agents_send_one(credentials: dict[str, Any], tmp_path: Path) -> None:
     mode = Fixed(FailedAnswer(418, "seen"))
-    path, body = request(Dialect.GEMINI, PROMPT, stream=True)
+    path, body = request(ApiDialect.GEMINI, PROMPT, stream=True)
 
     async def play() -> int:
         async with client(fixed(mode), tmp_path, token="") as talking:
@@ -252,13 +252,13 @@ def test_what_cannot_be_read_is_refused(content: bytes, headers: dict[str, str],
 
     answer = asyncio.run(play())
     assert answer.status_code == status
-    assert _message(Dialect.ANTHROPIC, answer.json())
+    assert _message(ApiDialect.ANTHROPIC, answer.json())
     assert not mode.seen
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("status", [400, 429, 500, 529])
-def test_errors_are_spelled_in_the_dialect(dialect: Dialect, status: int, tmp_path: Path) -> None:
+def test_errors_are_spelled_in_the_dialect(dialect: ApiDialect, status: int, tmp_path: Path) -> None:
     app = scripted(script(ErrorStep(status=status, message="so it is", headers={"retry-after": "7"})))
     path, body = request(dialect, PROMPT, stream=True)
 
@@ -275,7 +275,7 @@ def test_errors_are_spelled_in_the_dialect(dialect: Dialect, status: int, tmp_pa
 def test_a_mode_that_fails_is_an_error_of_ours_that_tells_the_agent_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path, body = request(Dialect.OPENAI_CHAT, PROMPT)
+    path, body = request(ApiDialect.OPENAI_CHAT, PROMPT)
 
     async def play() -> httpx.Response:
         async with client(fixed(Fixed(ValueError("the key is 1234"))), tmp_path) as talking:
@@ -289,7 +289,7 @@ def test_a_mode_that_fails_is_an_error_of_ours_that_tells_the_agent_nothing(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "plain"])
-def test_a_broken_answer_breaks_off(dialect: Dialect, is_stream: bool, tmp_path: Path) -> None:
+def test_a_broken_answer_breaks_off(dialect: ApiDialect, is_stream: bool, tmp_path: Path) -> None:
     path, body = request(dialect, PROMPT, stream=is_stream)
     heard = bytearray()
 
@@ -312,7 +312,7 @@ def test_a_broken_answer_breaks_off(dialect: Dialect, is_stream: bool, tmp_path:
 @pytest.mark.parametrize("step", [HangStep(), DelayStep(seconds=60.0, step=SayStep(text="x"))], ids=["hang", "delay"])
 def test_no_answer_ends_when_the_agent_goes_away(step: Any, tmp_path: Path) -> None:
     app = scripted(script(step))
-    path, body = request(Dialect.ANTHROPIC, PROMPT)
+    path, body = request(ApiDialect.ANTHROPIC, PROMPT)
 
     async def play() -> None:
         async with client(app, tmp_path) as talking:
@@ -326,7 +326,7 @@ def test_no_answer_ends_when_the_agent_goes_away(step: Any, tmp_path: Path) -> N
 
 def test_a_mode_is_cancelled_when_the_agent_goes_away(tmp_path: Path) -> None:
     mode = Fixed(60)
-    path, body = request(Dialect.ANTHROPIC, PROMPT)
+    path, body = request(ApiDialect.ANTHROPIC, PROMPT)
 
     async def play() -> None:
         async with client(fixed(mode), tmp_path) as talking:
@@ -376,7 +376,7 @@ class _Endless:
 
 
 def test_what_is_passed_through_is_closed_when_the_agent_goes_away(tmp_path: Path) -> None:
-    path, body = request(Dialect.ANTHROPIC, PROMPT, stream=True)
+    path, body = request(ApiDialect.ANTHROPIC, PROMPT, stream=True)
     source = _Endless()
     headers = {"content-type": "text/event-stream", "Set-Cookie": "a=b", "x-request-id": "r", "content-length": "3"}
 
@@ -399,7 +399,7 @@ async def _breaking() -> AsyncIterator[bytes]:
 
 
 def test_a_provider_that_hangs_up_is_not_taken_for_one_that_finished(tmp_path: Path) -> None:
-    path, body = request(Dialect.ANTHROPIC, PROMPT, stream=True)
+    path, body = request(ApiDialect.ANTHROPIC, PROMPT, stream=True)
 
     async def play() -> None:
         async with client(fixed(Fixed(RawAnswer(200, {}, _breaking()))), tmp_path) as talking:
@@ -410,7 +410,7 @@ def test_a_provider_that_hangs_up_is_not_taken_for_one_that_finished(tmp_path: P
 
 
 def test_a_flood_arrives_whole(tmp_path: Path) -> None:
-    path, body = request(Dialect.OPENAI_CHAT, PROMPT, stream=True)
+    path, body = request(ApiDialect.OPENAI_CHAT, PROMPT, stream=True)
 
     async def play() -> httpx.Response:
         async with client(scripted(script(FloodStep(characters=3_000_000))), tmp_path) as talking:
@@ -418,7 +418,7 @@ def test_a_flood_arrives_whole(tmp_path: Path) -> None:
 
     answer = asyncio.run(play())
     assert len(events(answer.text)) < 200
-    observer = observe(Dialect.OPENAI_CHAT)
+    observer = observe(ApiDialect.OPENAI_CHAT)
     observer.feed(answer.content)
     turn = observer.turn()
     assert turn is not None
@@ -461,7 +461,7 @@ def test_a_websocket_is_refused() -> None:
 def test_a_turn_without_words_or_calls_is_still_an_answer(tmp_path: Path) -> None:
     app = scripted(script(SayStep(text="")))
 
-    async def play(dialect: Dialect, is_stream: bool) -> ModelTurn | None:
+    async def play(dialect: ApiDialect, is_stream: bool) -> ModelTurn | None:
         path, body = request(dialect, PROMPT, stream=is_stream)
         async with client(app, tmp_path) as talking:
             observer = observe(dialect)

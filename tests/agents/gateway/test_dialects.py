@@ -13,11 +13,11 @@ from fairwitness.agents.gateway.dialects import CODECS, observe
 from fairwitness.agents.gateway.dialects.base import InvalidJson, args_of, args_text, load, pieces
 from fairwitness.agents.gateway.dialects.observer import TurnObserver
 from fairwitness.agents.gateway.modes import UNPARSED, ChatCall, ChatMessage, ChatResult, ModelRequest, OfferedTool
-from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage, ToolUse
+from fairwitness.contracts.agents.model import ApiDialect, ModelTurn, ModelUsage, ToolUse
 
 pytestmark = pytest.mark.req("X3")
 
-DIALECTS = tuple(Dialect)
+DIALECTS = tuple(ApiDialect)
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 NAMES = st.from_regex(r"[a-zA-Z][a-zA-Z0-9_-]{0,20}", fullmatch=True)
@@ -48,7 +48,7 @@ def turns(draw: st.DrawFn) -> ModelTurn:
     )
 
 
-def _question(dialect: Dialect, *tools: OfferedTool, is_stream: bool, query: str = "alt=sse") -> ModelRequest:
+def _question(dialect: ApiDialect, *tools: OfferedTool, is_stream: bool, query: str = "alt=sse") -> ModelRequest:
     body = {"stream_options": {"include_usage": True}}
     return asked(dialect=dialect, stream=is_stream, tools=tools, body=body, query=query)
 
@@ -60,7 +60,7 @@ def _spelled(turn: ModelTurn, question: ModelRequest) -> bytes:
     return json.dumps(codec.plain(turn, question)).encode()
 
 
-def _overheard(dialect: Dialect, data: bytes, cuts: list[int]) -> TurnObserver:
+def _overheard(dialect: ApiDialect, data: bytes, cuts: list[int]) -> TurnObserver:
     observer = observe(dialect)
     places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     for start, end in pairwise(places):
@@ -72,7 +72,7 @@ def _overheard(dialect: Dialect, data: bytes, cuts: list[int]) -> TurnObserver:
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "plain"])
 @given(turn=turns(), cuts=st.lists(st.integers(0, 10**6), max_size=6))
 def test_what_is_spelled_is_overheard_as_the_same_turn(
-    dialect: Dialect, is_stream: bool, turn: ModelTurn, cuts: list[int]
+    dialect: ApiDialect, is_stream: bool, turn: ModelTurn, cuts: list[int]
 ) -> None:
     observer = _overheard(dialect, _spelled(turn, _question(dialect, is_stream=is_stream)), cuts)
     assert observer.turn() == turn
@@ -82,14 +82,14 @@ def test_what_is_spelled_is_overheard_as_the_same_turn(
 
 @given(turn=turns())
 def test_geminis_list_is_overheard_like_its_events(turn: ModelTurn) -> None:
-    data = _spelled(turn, _question(Dialect.GEMINI, is_stream=True, query=""))
+    data = _spelled(turn, _question(ApiDialect.GEMINI, is_stream=True, query=""))
     assert isinstance(json.loads(data), list)
-    assert _overheard(Dialect.GEMINI, data, []).turn() == turn
+    assert _overheard(ApiDialect.GEMINI, data, []).turn() == turn
 
 
-@pytest.mark.parametrize("dialect", [Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES])
+@pytest.mark.parametrize("dialect", [ApiDialect.OPENAI_CHAT, ApiDialect.OPENAI_RESPONSES])
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "plain"])
-def test_a_tool_that_takes_plain_text_gets_plain_text(dialect: Dialect, is_stream: bool) -> None:
+def test_a_tool_that_takes_plain_text_gets_plain_text(dialect: ApiDialect, is_stream: bool) -> None:
     patch = '*** Begin Patch\n*** Add File: a\n+"quoted"\n*** End Patch'
     turn = ModelTurn(calls=(ToolUse(id="c", name="apply_patch", args={"input": patch}),))
     question = _question(dialect, OfferedTool("apply_patch", {}, is_freeform=True), is_stream=is_stream)
@@ -102,10 +102,12 @@ def test_a_tool_that_takes_plain_text_gets_plain_text(dialect: Dialect, is_strea
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(turn=turns(), where=st.integers(0, 10**6))
-def test_a_stream_that_breaks_off_is_never_taken_for_a_whole_one(dialect: Dialect, turn: ModelTurn, where: int) -> None:
+def test_a_stream_that_breaks_off_is_never_taken_for_a_whole_one(
+    dialect: ApiDialect, turn: ModelTurn, where: int
+) -> None:
     data = _spelled(turn, _question(dialect, is_stream=True))
     frames = data.split(b"\n\n")
-    ends = {Dialect.OPENAI_CHAT: 4}.get(dialect, 2)  # reason, usage, [DONE] and what follows the last line end
+    ends = {ApiDialect.OPENAI_CHAT: 4}.get(dialect, 2)  # reason, usage, [DONE] and what follows the last line end
     whole = b"\n\n".join(frames[: len(frames) - ends])
     observer = _overheard(dialect, whole[: where % (len(whole) + 1)], [])
     assert not observer.is_complete
@@ -113,7 +115,7 @@ def test_a_stream_that_breaks_off_is_never_taken_for_a_whole_one(dialect: Dialec
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("status", [400, 401, 402, 404, 413, 429, 500, 503, 529])
-def test_an_error_is_no_turn(dialect: Dialect, status: int) -> None:
+def test_an_error_is_no_turn(dialect: ApiDialect, status: int) -> None:
     body = CODECS[dialect].failure(status, "so it is")
     observer = _overheard(dialect, json.dumps(body).encode(), [])
     assert observer.turn() is None
@@ -122,26 +124,26 @@ def test_an_error_is_no_turn(dialect: Dialect, status: int) -> None:
 
 
 def test_errors_have_the_shape_of_their_dialect() -> None:
-    assert CODECS[Dialect.ANTHROPIC].failure(529, "m")["error"]["type"] == "overloaded_error"
-    assert CODECS[Dialect.ANTHROPIC].failure(429, "m")["error"]["type"] == "rate_limit_error"
-    assert CODECS[Dialect.ANTHROPIC].failure(402, "m")["error"]["type"] == "billing_error"
-    assert CODECS[Dialect.OPENAI_CHAT].failure(401, "m")["error"]["code"] == "invalid_api_key"
-    assert CODECS[Dialect.OPENAI_RESPONSES].failure(500, "m")["error"]["type"] == "server_error"
-    assert CODECS[Dialect.GEMINI].failure(429, "m")["error"]["status"] == "RESOURCE_EXHAUSTED"
-    assert CODECS[Dialect.GEMINI].failure(529, "m")["error"]["code"] == 529
+    assert CODECS[ApiDialect.ANTHROPIC].failure(529, "m")["error"]["type"] == "overloaded_error"
+    assert CODECS[ApiDialect.ANTHROPIC].failure(429, "m")["error"]["type"] == "rate_limit_error"
+    assert CODECS[ApiDialect.ANTHROPIC].failure(402, "m")["error"]["type"] == "billing_error"
+    assert CODECS[ApiDialect.OPENAI_CHAT].failure(401, "m")["error"]["code"] == "invalid_api_key"
+    assert CODECS[ApiDialect.OPENAI_RESPONSES].failure(500, "m")["error"]["type"] == "server_error"
+    assert CODECS[ApiDialect.GEMINI].failure(429, "m")["error"]["status"] == "RESOURCE_EXHAUSTED"
+    assert CODECS[ApiDialect.GEMINI].failure(529, "m")["error"]["code"] == 529
 
 
 @pytest.mark.parametrize(
     ("dialect", "frame"),
     [
-        (Dialect.ANTHROPIC, {"type": "error", "error": {"type": "overloaded_error", "message": "too much"}}),
-        (Dialect.OPENAI_CHAT, {"error": {"message": "too much"}}),
-        (Dialect.OPENAI_RESPONSES, {"type": "response.failed", "response": {"error": {"message": "too much"}}}),
-        (Dialect.OPENAI_RESPONSES, {"type": "error", "message": "too much"}),
-        (Dialect.GEMINI, {"error": {"message": "too much"}}),
+        (ApiDialect.ANTHROPIC, {"type": "error", "error": {"type": "overloaded_error", "message": "too much"}}),
+        (ApiDialect.OPENAI_CHAT, {"error": {"message": "too much"}}),
+        (ApiDialect.OPENAI_RESPONSES, {"type": "response.failed", "response": {"error": {"message": "too much"}}}),
+        (ApiDialect.OPENAI_RESPONSES, {"type": "error", "message": "too much"}),
+        (ApiDialect.GEMINI, {"error": {"message": "too much"}}),
     ],
 )
-def test_an_error_in_the_middle_of_a_stream_is_heard(dialect: Dialect, frame: dict[str, Any]) -> None:
+def test_an_error_in_the_middle_of_a_stream_is_heard(dialect: ApiDialect, frame: dict[str, Any]) -> None:
     observer = _overheard(dialect, f"data: {json.dumps(frame)}\n\n".encode(), [])
     assert observer.error == "too much"
     assert not observer.is_complete
@@ -149,8 +151,8 @@ def test_an_error_in_the_middle_of_a_stream_is_heard(dialect: Dialect, frame: di
 
 def test_whoever_says_too_much_has_not_finished() -> None:
     turn = ModelTurn(text="x" * 5000, usage=ModelUsage(tokens_in=1, tokens_out=1))
-    data = _spelled(turn, _question(Dialect.ANTHROPIC, is_stream=True))
-    observer = TurnObserver(CODECS[Dialect.ANTHROPIC], longest=1000)
+    data = _spelled(turn, _question(ApiDialect.ANTHROPIC, is_stream=True))
+    observer = TurnObserver(CODECS[ApiDialect.ANTHROPIC], longest=1000)
     observer.feed(data)
     assert not observer.is_complete
 
@@ -158,28 +160,28 @@ def test_whoever_says_too_much_has_not_finished() -> None:
 def test_cached_tokens_are_counted_among_those_that_were_sent() -> None:
     usage = {"input_tokens": 10, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 30, "output_tokens": 4}
     told = ModelUsage(tokens_in=60, tokens_out=4, tokens_cached=30, tokens_cache_written=20)
-    assert CODECS[Dialect.ANTHROPIC].usage(usage) == told
+    assert CODECS[ApiDialect.ANTHROPIC].usage(usage) == told
     thoughts = {"promptTokenCount": 5, "candidatesTokenCount": 2, "thoughtsTokenCount": 3, "toolUsePromptTokenCount": 1}
-    assert CODECS[Dialect.GEMINI].usage(thoughts) == ModelUsage(tokens_in=6, tokens_out=5)
+    assert CODECS[ApiDialect.GEMINI].usage(thoughts) == ModelUsage(tokens_in=6, tokens_out=5)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_usage_that_nobody_said_is_unknown_and_not_zero(dialect: Dialect) -> None:
+def test_usage_that_nobody_said_is_unknown_and_not_zero(dialect: ApiDialect) -> None:
     assert CODECS[dialect].usage({}) is None
 
 
 def test_a_chat_stream_tells_its_usage_only_if_it_was_asked_to() -> None:
     turn = ModelTurn(text="hi", usage=ModelUsage(tokens_in=1, tokens_out=1))
-    quiet = asked(dialect=Dialect.OPENAI_CHAT, stream=True)
-    said = events(b"".join(CODECS[Dialect.OPENAI_CHAT].frames(turn, quiet)).decode())
+    quiet = asked(dialect=ApiDialect.OPENAI_CHAT, stream=True)
+    said = events(b"".join(CODECS[ApiDialect.OPENAI_CHAT].frames(turn, quiet)).decode())
     assert said[-1] == "[DONE]"
     assert not any("usage" in event for event in said[:-1])
 
 
 def test_responses_number_their_events_without_a_gap() -> None:
     turn = ModelTurn(text="hi", calls=(ToolUse(id="c", name="t", args={"a": 1}),))
-    question = _question(Dialect.OPENAI_RESPONSES, is_stream=True)
-    said = events(b"".join(CODECS[Dialect.OPENAI_RESPONSES].frames(turn, question)).decode())
+    question = _question(ApiDialect.OPENAI_RESPONSES, is_stream=True)
+    said = events(b"".join(CODECS[ApiDialect.OPENAI_RESPONSES].frames(turn, question)).decode())
     assert [event["sequence_number"] for event in said] == list(range(len(said)))
     assert said[0]["type"] == "response.created"
     assert said[-1]["type"] == "response.completed"
@@ -187,8 +189,8 @@ def test_responses_number_their_events_without_a_gap() -> None:
 
 def test_anthropics_stream_starts_and_stops_every_block() -> None:
     turn = ModelTurn(text="hi", calls=(ToolUse(id="c", name="t", args={"a": 1}),))
-    question = _question(Dialect.ANTHROPIC, is_stream=True)
-    kinds = [event["type"] for event in events(b"".join(CODECS[Dialect.ANTHROPIC].frames(turn, question)).decode())]
+    question = _question(ApiDialect.ANTHROPIC, is_stream=True)
+    kinds = [event["type"] for event in events(b"".join(CODECS[ApiDialect.ANTHROPIC].frames(turn, question)).decode())]
     assert kinds == [
         *("message_start", "ping"),
         *("content_block_start", "content_block_delta", "content_block_stop") * 2,
@@ -196,8 +198,8 @@ def test_anthropics_stream_starts_and_stops_every_block() -> None:
     ]
 
 
-CONVERSATIONS: dict[Dialect, dict[str, Any]] = {
-    Dialect.ANTHROPIC: {
+CONVERSATIONS: dict[ApiDialect, dict[str, Any]] = {
+    ApiDialect.ANTHROPIC: {
         "system": [{"type": "text", "text": "be good"}],
         "messages": [
             {"role": "user", "content": "go"},
@@ -221,7 +223,7 @@ CONVERSATIONS: dict[Dialect, dict[str, Any]] = {
         "max_tokens": 7,
         "output_config": {"format": {"type": "json_schema", "schema": {}}},
     },
-    Dialect.OPENAI_CHAT: {
+    ApiDialect.OPENAI_CHAT: {
         "messages": [
             {"role": "system", "content": "be good"},
             {"role": "user", "content": [{"type": "text", "text": "go"}]},
@@ -239,7 +241,7 @@ CONVERSATIONS: dict[Dialect, dict[str, Any]] = {
         "max_completion_tokens": 7,
         "response_format": {"type": "json_object"},
     },
-    Dialect.OPENAI_RESPONSES: {
+    ApiDialect.OPENAI_RESPONSES: {
         "instructions": "be good",
         "input": [
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]},
@@ -253,7 +255,7 @@ CONVERSATIONS: dict[Dialect, dict[str, Any]] = {
         "max_output_tokens": 7,
         "text": {"format": {"type": "json_object"}},
     },
-    Dialect.GEMINI: {
+    ApiDialect.GEMINI: {
         "systemInstruction": {"parts": [{"text": "be good"}]},
         "contents": [
             {"role": "user", "parts": [{"text": "go"}]},
@@ -280,11 +282,11 @@ CONVERSATIONS: dict[Dialect, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_one_conversation_is_read_alike_in_every_dialect(dialect: Dialect) -> None:
+def test_one_conversation_is_read_alike_in_every_dialect(dialect: ApiDialect) -> None:
     heard = CODECS[dialect].read(CONVERSATIONS[dialect])
     call = ChatCall("c1", "read", {"path": "a"})
     spoken: list[ChatMessage] = [ChatMessage("assistant", "reading", (call,))]
-    if dialect is Dialect.OPENAI_RESPONSES:
+    if dialect is ApiDialect.OPENAI_RESPONSES:
         spoken = [
             ChatMessage("assistant", "reading"),
             ChatMessage("assistant", calls=(call,)),
@@ -318,7 +320,7 @@ def test_tools_that_take_plain_text_are_read_in_both_dialects_that_have_them() -
             {"type": "custom_tool_call_output", "call_id": "c1", "output": "done"},
         ],
     }
-    for dialect, body in ((Dialect.OPENAI_CHAT, chat), (Dialect.OPENAI_RESPONSES, responses)):
+    for dialect, body in ((ApiDialect.OPENAI_CHAT, chat), (ApiDialect.OPENAI_RESPONSES, responses)):
         heard = CODECS[dialect].read(body)
         assert heard.tools == (OfferedTool("apply_patch", {}, is_freeform=True),)
         assert heard.messages == (
@@ -328,29 +330,29 @@ def test_tools_that_take_plain_text_are_read_in_both_dialects_that_have_them() -
 
 
 def test_tools_that_the_provider_runs_itself_are_seen_by_their_type() -> None:
-    assert CODECS[Dialect.OPENAI_RESPONSES].read({"tools": [{"type": "web_search"}]}).tools[0].name == "web_search"
-    assert CODECS[Dialect.GEMINI].read({"tools": [{"googleSearch": {}}]}).tools[0].name == "googleSearch"
+    assert CODECS[ApiDialect.OPENAI_RESPONSES].read({"tools": [{"type": "web_search"}]}).tools[0].name == "web_search"
+    assert CODECS[ApiDialect.GEMINI].read({"tools": [{"googleSearch": {}}]}).tools[0].name == "googleSearch"
 
 
 def test_thoughts_and_second_choices_are_no_part_of_a_turn() -> None:
     thought = {"object": "response", "status": "completed", "output": [{"type": "reasoning", "summary": []}]}
-    heard = _overheard(Dialect.OPENAI_RESPONSES, json.dumps(thought).encode(), []).turn()
+    heard = _overheard(ApiDialect.OPENAI_RESPONSES, json.dumps(thought).encode(), []).turn()
     assert heard == ModelTurn()
     second = {"choices": [{"index": 1, "delta": {"content": "other"}}, {"index": 0, "delta": {"content": "this"}}]}
-    heard = _overheard(Dialect.OPENAI_CHAT, f"data: {json.dumps(second)}\n\n".encode(), []).turn()
+    heard = _overheard(ApiDialect.OPENAI_CHAT, f"data: {json.dumps(second)}\n\n".encode(), []).turn()
     assert heard == ModelTurn(text="this")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(body=st.dictionaries(st.sampled_from(["messages", "input", "contents", "tools", "system", "text"]), PLAIN))
-def test_nonsense_is_read_as_nothing_and_never_breaks_the_reader(dialect: Dialect, body: dict[str, Any]) -> None:
+def test_nonsense_is_read_as_nothing_and_never_breaks_the_reader(dialect: ApiDialect, body: dict[str, Any]) -> None:
     heard = CODECS[dialect].read(body)
     assert all(isinstance(said.text, str) for said in heard.messages)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(body=PLAIN)
-def test_nonsense_of_a_provider_never_breaks_the_observer(dialect: Dialect, body: object) -> None:
+def test_nonsense_of_a_provider_never_breaks_the_observer(dialect: ApiDialect, body: object) -> None:
     for data in (json.dumps(body), f"data: {json.dumps(body)}\n\n"):
         observer = _overheard(dialect, data.encode(), [])
         observer.turn()

@@ -24,7 +24,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from agents.gateway.scripted_kit import MODEL, READ_TOOL, TOKEN, script, scripted
 from fairwitness.agents.gateway.app import Gateway
 from fairwitness.agents.gateway.server import serving
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.testing.script_steps import (
     CallsStep,
     ErrorStep,
@@ -270,16 +270,16 @@ def test_models_and_tokens_are_listed_to_the_vendors_clients() -> None:
 
 
 @asynccontextmanager
-async def _model(dialect: Dialect, url: str) -> AsyncIterator[Model]:
-    if dialect is Dialect.ANTHROPIC:
+async def _model(dialect: ApiDialect, url: str) -> AsyncIterator[Model]:
+    if dialect is ApiDialect.ANTHROPIC:
         async with anthropic.AsyncAnthropic(base_url=url, api_key=TOKEN, max_retries=0) as one:
             yield AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=one))
-    elif dialect is Dialect.GEMINI:
+    elif dialect is ApiDialect.GEMINI:
         client = genai.Client(api_key=TOKEN, http_options=genai_types.HttpOptions(base_url=url))
         async with client.aio:
             yield GoogleModel(MODEL, provider=GoogleProvider(client=client))
     else:
-        kind = OpenAIChatModel if dialect is Dialect.OPENAI_CHAT else OpenAIResponsesModel
+        kind = OpenAIChatModel if dialect is ApiDialect.OPENAI_CHAT else OpenAIResponsesModel
         async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=TOKEN, max_retries=0) as two:
             yield kind(MODEL, provider=OpenAIProvider(openai_client=two))
 
@@ -289,9 +289,9 @@ async def _listen(_context: RunContext[None], happening: AsyncIterable[AgentStre
         pass
 
 
-@pytest.mark.parametrize("dialect", tuple(Dialect))
+@pytest.mark.parametrize("dialect", tuple(ApiDialect))
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "plain"])
-def test_a_whole_script_is_played_to_a_whole_agent(dialect: Dialect, is_stream: bool) -> None:
+def test_a_whole_script_is_played_to_a_whole_agent(dialect: ApiDialect, is_stream: bool) -> None:
     played = script(
         ReadStep(path="a"),
         CallsStep(calls=(WriteStep(path="b", content="B"), ReadStep(path="b")), text="both"),
@@ -334,7 +334,7 @@ def test_a_typed_answer_is_handed_in_by_the_agents_own_tool() -> None:
     app = scripted(script(SubmitStep(answer={"files": 3, "summary": "good"})))
 
     async def run() -> Any:
-        async with _url(app) as url, _model(Dialect.OPENAI_CHAT, url) as model:
+        async with _url(app) as url, _model(ApiDialect.OPENAI_CHAT, url) as model:
             agent = Agent(model, output_type=dict[str, Any])
             return (await agent.run(PROMPT)).output
 

@@ -14,7 +14,7 @@ from fairwitness.agents.gateway.meter import BudgetRefusal, Capped, CappedMeter,
 from fairwitness.agents.gateway.modes import Grant
 from fairwitness.agents.gateway.token_estimate import PICTURE, UNSAID_OUTPUT, StreamTokens, estimate
 from fairwitness.contracts.agents.dispatch import DispatchLimits, UsageSource
-from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.contracts.agents.model import ApiDialect, ModelUsage
 from fairwitness.errors import UsageError
 
 
@@ -227,8 +227,8 @@ def test_twenty_threads_at_once_never_pass_the_cap() -> None:
     assert len({hold.number for hold in granted}) == len(granted)
 
 
-@pytest.mark.parametrize("dialect", list(Dialect))
-def test_a_call_is_estimated_by_its_length_and_the_longest_answer_it_allows(dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", list(ApiDialect))
+def test_a_call_is_estimated_by_its_length_and_the_longest_answer_it_allows(dialect: ApiDialect) -> None:
     asked = asked_of(dialect, body_of(dialect, "x" * 4000, most=321))
     assert 1000 < estimate(asked).tokens_in < 1200
     assert estimate(asked).tokens_out == 321
@@ -241,30 +241,30 @@ def test_a_call_is_estimated_by_its_length_and_the_longest_answer_it_allows(dial
 def test_a_picture_is_not_counted_by_its_bytes() -> None:
     data = "QUJD" * 100_000
     parts = {
-        Dialect.ANTHROPIC: {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}},
-        Dialect.OPENAI_CHAT: {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
-        Dialect.OPENAI_RESPONSES: {"type": "input_image", "image_url": f"data:image/png;base64,{data}"},
-        Dialect.GEMINI: {"inlineData": {"mimeType": "image/png", "data": data}},
+        ApiDialect.ANTHROPIC: {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}},
+        ApiDialect.OPENAI_CHAT: {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+        ApiDialect.OPENAI_RESPONSES: {"type": "input_image", "image_url": f"data:image/png;base64,{data}"},
+        ApiDialect.GEMINI: {"inlineData": {"mimeType": "image/png", "data": data}},
     }
     for dialect, part in parts.items():
         body = body_of(dialect, "look")
         match dialect:
-            case Dialect.GEMINI:
+            case ApiDialect.GEMINI:
                 body["contents"][0]["parts"].append(part)
-            case Dialect.OPENAI_RESPONSES:
+            case ApiDialect.OPENAI_RESPONSES:
                 body["input"][0]["content"] = [part]
             case _:
                 body["messages"][0]["content"] = [part]
         assert PICTURE < estimate(asked_of(dialect, body)).tokens_in < PICTURE + 300
-    text = body_of(Dialect.ANTHROPIC, data)
-    assert estimate(asked_of(Dialect.ANTHROPIC, text)).tokens_in > 100_000
+    text = body_of(ApiDialect.ANTHROPIC, data)
+    assert estimate(asked_of(ApiDialect.ANTHROPIC, text)).tokens_in > 100_000
 
 
 @given(st.text(max_size=200), st.integers(1, 30))
 def test_the_gauge_hears_what_is_said_however_it_is_cut(said: str, size: int) -> None:
     frame = f"data: {json.dumps({'type': 'content_block_delta', 'delta': {'type': 'text_delta', 'text': said}})}\n\n"
     data = frame.encode() + b"data: [DONE]\n\n"
-    gauge = StreamTokens(Dialect.ANTHROPIC)
+    gauge = StreamTokens(ApiDialect.ANTHROPIC)
     heard = 0
     for start in range(0, len(data), size):
         heard = gauge.feed(data[start : start + size])
@@ -272,6 +272,6 @@ def test_the_gauge_hears_what_is_said_however_it_is_cut(said: str, size: int) ->
 
 
 def test_what_nobody_can_read_counts_as_it_is() -> None:
-    gauge = StreamTokens(Dialect.OPENAI_CHAT)
+    gauge = StreamTokens(ApiDialect.OPENAI_CHAT)
     assert gauge.feed(b"data: " + b"{" * 3999 + b"\n\n") == 1000
     assert gauge.feed(b"x" * 3_000_000) >= 700_000

@@ -28,12 +28,12 @@ from fairwitness.agents.gateway.keys import Key
 from fairwitness.agents.gateway.modes import FailedAnswer, RawAnswer
 from fairwitness.agents.gateway.outgoing import Unsendable, outgoing
 from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, Provider
-from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.contracts.agents.model import ApiDialect, ModelUsage
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.testing.script_steps import ReadStep, Script
 from fairwitness.testing.scripted_model import marker
 
-EVERY = pytest.mark.parametrize("dialect", list(Dialect))
+EVERY = pytest.mark.parametrize("dialect", list(ApiDialect))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 READS = Script(name="reads", steps=(ReadStep(path="a.py"),))
 
@@ -43,7 +43,7 @@ READS = Script(name="reads", steps=(ReadStep(path="a.py"),))
 @EVERY
 @BOTH
 def test_an_agent_speaks_to_a_provider_through_the_gateway_and_never_sees_the_key(
-    tmp_path: Path, dialect: Dialect, stream: bool
+    tmp_path: Path, dialect: ApiDialect, stream: bool
 ) -> None:
     tmp_path.chmod(0o700)
 
@@ -66,7 +66,7 @@ def test_an_agent_speaks_to_a_provider_through_the_gateway_and_never_sees_the_ke
 @pytest.mark.req("X3")
 @pytest.mark.enable_socket
 @EVERY
-def test_the_provider_gets_our_key_and_none_of_the_agents_own_headers(dialect: Dialect) -> None:
+def test_the_provider_gets_our_key_and_none_of_the_agents_own_headers(dialect: ApiDialect) -> None:
     hostile = {
         "authorization": "Bearer the-agents-own",
         "cookie": "session=1",
@@ -96,10 +96,10 @@ def test_the_provider_gets_our_key_and_none_of_the_agents_own_headers(dialect: D
         }
         sent = {name: value for name, value in got.headers.items() if SECRET in value}
         expected = {
-            Dialect.ANTHROPIC: {"x-api-key": SECRET},
-            Dialect.OPENAI_CHAT: {"authorization": f"Bearer {SECRET}"},
-            Dialect.OPENAI_RESPONSES: {"authorization": f"Bearer {SECRET}"},
-            Dialect.GEMINI: {"x-goog-api-key": SECRET},
+            ApiDialect.ANTHROPIC: {"x-api-key": SECRET},
+            ApiDialect.OPENAI_CHAT: {"authorization": f"Bearer {SECRET}"},
+            ApiDialect.OPENAI_RESPONSES: {"authorization": f"Bearer {SECRET}"},
+            ApiDialect.GEMINI: {"x-goog-api-key": SECRET},
         }[dialect]
         assert sent == expected
         assert got.headers["host"].startswith("127.0.0.1:")
@@ -114,13 +114,13 @@ def test_the_provider_gets_our_key_and_none_of_the_agents_own_headers(dialect: D
 @pytest.mark.req("X3")
 @EVERY
 @BOTH
-def test_the_model_is_the_granted_one_whatever_the_agent_wants(dialect: Dialect, stream: bool) -> None:
+def test_the_model_is_the_granted_one_whatever_the_agent_wants(dialect: ApiDialect, stream: bool) -> None:
     body = body_of(dialect, "hello", stream=stream) | {"models": ["dear-1"], "fallbacks": ["dear-2"]}
     sent = outgoing(asked_of(dialect, body, stream=stream), "theirs/1")
     text = sent.path + sent.content.decode()
     assert "wanted-1" not in text
     assert "dear" not in text
-    if dialect is Dialect.GEMINI:
+    if dialect is ApiDialect.GEMINI:
         assert "/models/theirs%2F1:" in sent.path
     else:
         assert json.loads(sent.content)["model"] == "theirs/1"
@@ -128,15 +128,15 @@ def test_the_model_is_the_granted_one_whatever_the_agent_wants(dialect: Dialect,
 
 
 def test_a_stream_of_chat_is_asked_to_say_what_it_used() -> None:
-    body = body_of(Dialect.OPENAI_CHAT, "hello", stream=True) | {"stream_options": {"include_usage": False}}
-    sent = outgoing(asked_of(Dialect.OPENAI_CHAT, body, stream=True), MODEL)
+    body = body_of(ApiDialect.OPENAI_CHAT, "hello", stream=True) | {"stream_options": {"include_usage": False}}
+    sent = outgoing(asked_of(ApiDialect.OPENAI_CHAT, body, stream=True), MODEL)
     assert json.loads(sent.content)["stream_options"] == {"include_usage": True}
-    plain = outgoing(asked_of(Dialect.OPENAI_CHAT, body), MODEL)
+    plain = outgoing(asked_of(ApiDialect.OPENAI_CHAT, body), MODEL)
     assert "stream_options" not in json.loads(plain.content)
 
 
 @EVERY
-def test_the_path_is_ours_and_not_the_agents(dialect: Dialect) -> None:
+def test_the_path_is_ours_and_not_the_agents(dialect: ApiDialect) -> None:
     sent = outgoing(asked_of(dialect, body_of(dialect, "hello")), "../../files?x=1#y")
     assert ".." not in sent.path.replace("..%2F", "")
     assert "#" not in sent.path
@@ -147,19 +147,19 @@ def test_the_path_is_ours_and_not_the_agents(dialect: Dialect) -> None:
     ("dialect", "more"),
     [
         (
-            Dialect.ANTHROPIC,
+            ApiDialect.ANTHROPIC,
             {"mcp_servers": [{"url": "https://evil.example"}], "service_tier": "auto", "speed": "fast"},
         ),
         (
-            Dialect.OPENAI_CHAT,
+            ApiDialect.OPENAI_CHAT,
             {"n": 50, "web_search_options": {}, "service_tier": "priority", "plugins": [{"id": "web"}]},
         ),
-        (Dialect.OPENAI_RESPONSES, {"background": True, "service_tier": "priority"}),
-        (Dialect.GEMINI, {"generationConfig": {"candidateCount": 8, "maxOutputTokens": 5}}),
-        (Dialect.GEMINI, {"generation_config": {"candidate_count": 8}}),
+        (ApiDialect.OPENAI_RESPONSES, {"background": True, "service_tier": "priority"}),
+        (ApiDialect.GEMINI, {"generationConfig": {"candidateCount": 8, "maxOutputTokens": 5}}),
+        (ApiDialect.GEMINI, {"generation_config": {"candidate_count": 8}}),
     ],
 )
-def test_nothing_multiplies_the_price_or_goes_on_behind_our_back(dialect: Dialect, more: dict[str, Any]) -> None:
+def test_nothing_multiplies_the_price_or_goes_on_behind_our_back(dialect: ApiDialect, more: dict[str, Any]) -> None:
     sent = outgoing(asked_of(dialect, body_of(dialect, "hello") | more), MODEL)
     for name in {*more, "candidateCount", "candidate_count"} - {"generationConfig", "generation_config"}:
         assert f'"{name}"' not in sent.content.decode()
@@ -169,23 +169,26 @@ def test_nothing_multiplies_the_price_or_goes_on_behind_our_back(dialect: Dialec
 @pytest.mark.parametrize(
     ("dialect", "foreign"),
     [
-        (Dialect.ANTHROPIC, {"type": "web_search_20250305", "name": "web_search"}),
-        (Dialect.ANTHROPIC, {"type": "web_fetch_20250910", "name": "web_fetch"}),
-        (Dialect.ANTHROPIC, {"type": "code_execution_20250825", "name": "code_execution"}),
-        (Dialect.ANTHROPIC, {"type": "mcp_toolset", "mcp_server_name": "x"}),
-        (Dialect.ANTHROPIC, {"type": 7, "name": "odd"}),
-        (Dialect.OPENAI_CHAT, {"type": "web_search"}),
-        (Dialect.OPENAI_RESPONSES, {"type": "web_search"}),
-        (Dialect.OPENAI_RESPONSES, {"type": "mcp", "server_label": "x", "server_url": "https://evil.example"}),
-        (Dialect.OPENAI_RESPONSES, {"type": "code_interpreter", "container": {"type": "auto"}}),
-        (Dialect.OPENAI_RESPONSES, {"type": "namespace", "name": "x", "tools": [{"type": "mcp", "server_url": "y"}]}),
-        (Dialect.GEMINI, {"googleSearch": {}}),
-        (Dialect.GEMINI, {"urlContext": {}, "functionDeclarations": []}),
-        (Dialect.GEMINI, "code_execution"),
+        (ApiDialect.ANTHROPIC, {"type": "web_search_20250305", "name": "web_search"}),
+        (ApiDialect.ANTHROPIC, {"type": "web_fetch_20250910", "name": "web_fetch"}),
+        (ApiDialect.ANTHROPIC, {"type": "code_execution_20250825", "name": "code_execution"}),
+        (ApiDialect.ANTHROPIC, {"type": "mcp_toolset", "mcp_server_name": "x"}),
+        (ApiDialect.ANTHROPIC, {"type": 7, "name": "odd"}),
+        (ApiDialect.OPENAI_CHAT, {"type": "web_search"}),
+        (ApiDialect.OPENAI_RESPONSES, {"type": "web_search"}),
+        (ApiDialect.OPENAI_RESPONSES, {"type": "mcp", "server_label": "x", "server_url": "https://evil.example"}),
+        (ApiDialect.OPENAI_RESPONSES, {"type": "code_interpreter", "container": {"type": "auto"}}),
+        (
+            ApiDialect.OPENAI_RESPONSES,
+            {"type": "namespace", "name": "x", "tools": [{"type": "mcp", "server_url": "y"}]},
+        ),
+        (ApiDialect.GEMINI, {"googleSearch": {}}),
+        (ApiDialect.GEMINI, {"urlContext": {}, "functionDeclarations": []}),
+        (ApiDialect.GEMINI, "code_execution"),
     ],
 )
 def test_a_tool_that_the_provider_would_run_is_taken_out_and_the_agents_own_stay(
-    dialect: Dialect, foreign: Any
+    dialect: ApiDialect, foreign: Any
 ) -> None:
     body = body_of(dialect, "hello")
     own = body["tools"][0]
@@ -200,8 +203,8 @@ def test_a_tool_that_the_provider_would_run_is_taken_out_and_the_agents_own_stay
 
 def test_tools_that_an_agent_runs_itself_are_its_own_though_the_provider_described_them() -> None:
     own = [{"type": "bash_20250124", "name": "bash"}, {"type": "text_editor_20250728", "name": "edit"}, {"name": "x"}]
-    body = body_of(Dialect.ANTHROPIC, "hello") | {"tools": own}
-    assert json.loads(outgoing(asked_of(Dialect.ANTHROPIC, body), MODEL).content)["tools"] == own
+    body = body_of(ApiDialect.ANTHROPIC, "hello") | {"tools": own}
+    assert json.loads(outgoing(asked_of(ApiDialect.ANTHROPIC, body), MODEL).content)["tools"] == own
 
 
 ADDRESS = "https://evil.example/?stolen=1"
@@ -211,20 +214,23 @@ ADDRESS = "https://evil.example/?stolen=1"
 @pytest.mark.parametrize(
     ("dialect", "part"),
     [
-        (Dialect.ANTHROPIC, {"type": "image", "source": {"type": "url", "url": ADDRESS}}),
-        (Dialect.ANTHROPIC, {"type": "document", "source": {"type": "url", "url": ADDRESS}}),
+        (ApiDialect.ANTHROPIC, {"type": "image", "source": {"type": "url", "url": ADDRESS}}),
+        (ApiDialect.ANTHROPIC, {"type": "document", "source": {"type": "url", "url": ADDRESS}}),
         (
-            Dialect.ANTHROPIC,
+            ApiDialect.ANTHROPIC,
             {"type": "tool_result", "content": [{"type": "image", "source": {"type": "url", "url": "x"}}]},
         ),
-        (Dialect.OPENAI_CHAT, {"type": "image_url", "image_url": {"url": ADDRESS}}),
-        (Dialect.OPENAI_RESPONSES, {"type": "input_image", "image_url": ADDRESS}),
-        (Dialect.OPENAI_RESPONSES, {"type": "input_file", "file_url": ADDRESS}),
-        (Dialect.OPENAI_RESPONSES, {"type": "tool_search_output", "tools": [{"type": "mcp", "server_url": ADDRESS}]}),
-        (Dialect.GEMINI, {"fileData": {"fileUri": ADDRESS}}),
+        (ApiDialect.OPENAI_CHAT, {"type": "image_url", "image_url": {"url": ADDRESS}}),
+        (ApiDialect.OPENAI_RESPONSES, {"type": "input_image", "image_url": ADDRESS}),
+        (ApiDialect.OPENAI_RESPONSES, {"type": "input_file", "file_url": ADDRESS}),
+        (
+            ApiDialect.OPENAI_RESPONSES,
+            {"type": "tool_search_output", "tools": [{"type": "mcp", "server_url": ADDRESS}]},
+        ),
+        (ApiDialect.GEMINI, {"fileData": {"fileUri": ADDRESS}}),
     ],
 )
-def test_a_provider_is_not_made_to_fetch_an_address(dialect: Dialect, part: dict[str, Any]) -> None:
+def test_a_provider_is_not_made_to_fetch_an_address(dialect: ApiDialect, part: dict[str, Any]) -> None:
     body = body_of(dialect, "hello") | {"messages": [{"role": "user", "content": [part]}]}
     with pytest.raises(Unsendable):
         outgoing(asked_of(dialect, body), MODEL)
@@ -236,14 +242,14 @@ def test_a_provider_is_not_made_to_fetch_an_address(dialect: Dialect, part: dict
 
 def test_an_address_in_words_or_arguments_is_only_a_text() -> None:
     call = {"type": "tool_use", "id": "1", "name": "fetch", "input": {"url": ADDRESS}}
-    body = body_of(Dialect.ANTHROPIC, ADDRESS) | {"messages": [{"role": "assistant", "content": [call]}]}
-    assert ADDRESS in outgoing(asked_of(Dialect.ANTHROPIC, body), MODEL).content.decode()
+    body = body_of(ApiDialect.ANTHROPIC, ADDRESS) | {"messages": [{"role": "assistant", "content": [call]}]}
+    assert ADDRESS in outgoing(asked_of(ApiDialect.ANTHROPIC, body), MODEL).content.decode()
 
 
 def test_without_a_route_or_in_another_dialect_nothing_is_sent() -> None:
-    asked = asked_of(Dialect.GEMINI, body_of(Dialect.GEMINI, "hello"))
+    asked = asked_of(ApiDialect.GEMINI, body_of(ApiDialect.GEMINI, "hello"))
     nowhere = asyncio.run(PassMode(lambda _: None).answer(asked))
-    route = ModelRoute(Provider("acme", Dialect.ANTHROPIC, "http://127.0.0.1:1", KEY), MODEL)
+    route = ModelRoute(Provider("acme", ApiDialect.ANTHROPIC, "http://127.0.0.1:1", KEY), MODEL)
     elsewhere = asyncio.run(PassMode(lambda _: route).answer(asked))
     assert isinstance(nowhere, FailedAnswer)
     assert isinstance(elsewhere, FailedAnswer)
@@ -269,29 +275,29 @@ def test_without_a_route_or_in_another_dialect_nothing_is_sent() -> None:
 )
 def test_a_provider_is_spoken_to_by_https_or_on_this_machine(url: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Provider("acme", Dialect.ANTHROPIC, url, KEY)
+        Provider("acme", ApiDialect.ANTHROPIC, url, KEY)
     assert "password" not in str(caught.value)
     for good in ("https://api.example", "http://127.0.0.1:8080", "http://[::1]:8080", "http://localhost:11434/v1"):
-        Provider("acme", Dialect.ANTHROPIC, good, KEY)
+        Provider("acme", ApiDialect.ANTHROPIC, good, KEY)
 
 
 def test_only_a_server_on_this_machine_needs_no_key() -> None:
     with pytest.raises(NotReady, match="no key"):
-        Provider("acme", Dialect.OPENAI_CHAT, "https://api.example/v1", None)
-    Provider("acme", Dialect.OPENAI_CHAT, "http://127.0.0.1:11434/v1", None)
+        Provider("acme", ApiDialect.OPENAI_CHAT, "https://api.example/v1", None)
+    Provider("acme", ApiDialect.OPENAI_CHAT, "http://127.0.0.1:11434/v1", None)
 
 
 @pytest.mark.enable_socket
 def test_a_server_that_wants_no_key_gets_none_and_a_model_may_have_another_name_there() -> None:
     async def play() -> None:
         upstream = FakeProvider(b"{}")
-        async with passing(upstream, Dialect.OPENAI_CHAT, key=None) as mode:
-            asked = asked_of(Dialect.OPENAI_CHAT, body_of(Dialect.OPENAI_CHAT, "hello"))
+        async with passing(upstream, ApiDialect.OPENAI_CHAT, key=None) as mode:
+            asked = asked_of(ApiDialect.OPENAI_CHAT, body_of(ApiDialect.OPENAI_CHAT, "hello"))
             await drained(await mode.answer(asked))
         assert "authorization" not in upstream.got[0].headers
 
     asyncio.run(play())
-    provider = Provider("acme", Dialect.OPENAI_CHAT, "http://127.0.0.1:1", None, {"strong": "llama:70b"})
+    provider = Provider("acme", ApiDialect.OPENAI_CHAT, "http://127.0.0.1:1", None, {"strong": "llama:70b"})
     assert (ModelRoute(provider, "strong").sold_as, ModelRoute(provider, "other").sold_as) == ("llama:70b", "other")
 
 
@@ -317,8 +323,8 @@ def test_a_key_that_the_provider_echoes_is_struck_out(
 
         headers = {"content-type": "application/json", "x-request-id": f"id-{SECRET}", "set-cookie": f"key={SECRET}"}
         upstream = FakeProvider(slowly, status=status, headers=headers)
-        async with passing(upstream, Dialect.OPENAI_CHAT) as mode, fronted(mode, tmp_path) as client:
-            response = await client.post("/v1/chat/completions", json=body_of(Dialect.OPENAI_CHAT, "hello"))
+        async with passing(upstream, ApiDialect.OPENAI_CHAT) as mode, fronted(mode, tmp_path) as client:
+            response = await client.post("/v1/chat/completions", json=body_of(ApiDialect.OPENAI_CHAT, "hello"))
             assert response.status_code == status
             for spelling in KEY.spellings():
                 assert spelling not in response.content + str(response.headers).encode()
@@ -332,7 +338,7 @@ def test_a_key_that_the_provider_echoes_is_struck_out(
 
 
 def test_no_part_of_a_provider_shows_its_key() -> None:
-    provider = provider_at("http://127.0.0.1:1", Dialect.ANTHROPIC)
+    provider = provider_at("http://127.0.0.1:1", ApiDialect.ANTHROPIC)
     mode = PassMode(lambda _: ModelRoute(provider, MODEL))
     assert SECRET not in f"{provider!r} {ModelRoute(provider, MODEL)!r} {mode!r} {vars(mode)!r} {Key(SECRET, 'x')!r}"
 
@@ -341,7 +347,7 @@ def test_no_part_of_a_provider_shows_its_key() -> None:
 @pytest.mark.enable_socket
 @EVERY
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 529])
-def test_an_error_of_the_provider_is_passed_on_with_its_status(dialect: Dialect, status: int) -> None:
+def test_an_error_of_the_provider_is_passed_on_with_its_status(dialect: ApiDialect, status: int) -> None:
     async def play() -> None:
         said = b'{"error": {"message": "too much"}}'
         headers = {"content-type": "application/json", "retry-after": "7", "x-account": "ours"}
@@ -359,7 +365,9 @@ def test_an_error_of_the_provider_is_passed_on_with_its_status(dialect: Dialect,
 @pytest.mark.req("X3")
 @pytest.mark.enable_socket
 @EVERY
-def test_a_provider_that_is_not_there_is_an_error_in_the_agents_own_dialect(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_provider_that_is_not_there_is_an_error_in_the_agents_own_dialect(
+    tmp_path: Path, dialect: ApiDialect
+) -> None:
     async def play() -> None:
         mode = PassMode(lambda _: ModelRoute(provider_at("http://127.0.0.1:9", dialect), MODEL))
         async with fronted(mode, tmp_path) as client:
@@ -376,10 +384,10 @@ def test_a_provider_that_is_not_there_is_an_error_in_the_agents_own_dialect(tmp_
 
 @pytest.mark.req("X3")
 @pytest.mark.enable_socket
-@pytest.mark.parametrize("sold", [Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES])
-@pytest.mark.parametrize("spoken", [Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES])
+@pytest.mark.parametrize("sold", [ApiDialect.OPENAI_CHAT, ApiDialect.OPENAI_RESPONSES])
+@pytest.mark.parametrize("spoken", [ApiDialect.OPENAI_CHAT, ApiDialect.OPENAI_RESPONSES])
 def test_one_providers_two_interfaces_are_both_open_since_agents_choose_by_the_models_name(
-    tmp_path: Path, sold: Dialect, spoken: Dialect
+    tmp_path: Path, sold: ApiDialect, spoken: ApiDialect
 ) -> None:
     tmp_path.chmod(0o700)
 
@@ -394,4 +402,4 @@ def test_one_providers_two_interfaces_are_both_open_since_agents_choose_by_the_m
 
 def test_an_address_that_cannot_be_read_is_refused_in_a_sentence() -> None:
     with pytest.raises(UsageError, match="not spoken to at an address without a host"):
-        Provider("acme", Dialect.ANTHROPIC, "http://[bad/v1", KEY)
+        Provider("acme", ApiDialect.ANTHROPIC, "http://[bad/v1", KEY)

@@ -27,18 +27,18 @@ from fairwitness.agents.gateway.flow import AnswerStream, HeldEnd, StreamBroken,
 from fairwitness.agents.gateway.meter import LostAnswer
 from fairwitness.agents.gateway.modes import FailedAnswer, ModelAnswer, RawAnswer
 from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, ProviderLimits
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("X3")]
 
-ASKED = asked_of(Dialect.OPENAI_CHAT, body_of(Dialect.OPENAI_CHAT, "hello"))
+ASKED = asked_of(ApiDialect.OPENAI_CHAT, body_of(ApiDialect.OPENAI_CHAT, "hello"))
 SSE = {"content-type": "text/event-stream"}
 SMALL = ProviderLimits(connect_s=2.0, silence_s=2.0, whole_s=10.0, largest=10_000)
 
 
 def _answered(provider: FakeProvider, patience: ProviderLimits = QUICK) -> ModelAnswer:
     async def play() -> ModelAnswer:
-        async with passing(provider, Dialect.OPENAI_CHAT, patience=patience) as mode:
+        async with passing(provider, ApiDialect.OPENAI_CHAT, patience=patience) as mode:
             return await mode.answer(ASKED)
 
     return asyncio.run(play())
@@ -46,7 +46,7 @@ def _answered(provider: FakeProvider, patience: ProviderLimits = QUICK) -> Model
 
 def _drained(provider: FakeProvider, patience: ProviderLimits = QUICK) -> bytes:
     async def play() -> bytes:
-        async with passing(provider, Dialect.OPENAI_CHAT, patience=patience) as mode:
+        async with passing(provider, ApiDialect.OPENAI_CHAT, patience=patience) as mode:
             return await drained(await mode.answer(ASKED))
 
     return asyncio.run(play())
@@ -82,7 +82,7 @@ def test_an_answer_that_says_it_is_too_long_is_not_read() -> None:
 def test_an_answer_that_never_ends_is_broken_off_at_the_largest_size_and_its_provider_left() -> None:
     async def play() -> None:
         provider = FakeProvider(_endless, headers=SSE)
-        async with passing(provider, Dialect.OPENAI_CHAT, patience=SMALL) as mode:
+        async with passing(provider, ApiDialect.OPENAI_CHAT, patience=SMALL) as mode:
             answered = await mode.answer(ASKED)
             assert isinstance(answered, RawAnswer)
             with pytest.raises(StreamBroken, match="more than 10000 bytes"):
@@ -144,12 +144,14 @@ def test_a_connection_that_breaks_in_the_middle_is_no_end_of_an_answer(tmp_path:
 
     async def play() -> None:
         provider = FakeProvider(b'data: {"choices": []}\n\n', headers=SSE, cut=True)
-        async with passing(provider, Dialect.OPENAI_CHAT) as mode:
+        async with passing(provider, ApiDialect.OPENAI_CHAT) as mode:
             with pytest.raises(StreamBroken, match="broke"):
                 await drained(await mode.answer(ASKED))
             async with fronted(mode, tmp_path) as client:
                 with pytest.raises(httpx.RemoteProtocolError):
-                    await client.post("/v1/chat/completions", json=body_of(Dialect.OPENAI_CHAT, "hello", stream=True))
+                    await client.post(
+                        "/v1/chat/completions", json=body_of(ApiDialect.OPENAI_CHAT, "hello", stream=True)
+                    )
 
     asyncio.run(play())
 
@@ -196,7 +198,7 @@ def test_what_does_not_speak_the_protocol_is_a_lost_answer(data: bytes, waits: b
         raw = RawProvider(data, waits=waits)
         server = await asyncio.start_server(raw.speak, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        route = ModelRoute(provider_at(f"http://127.0.0.1:{port}", Dialect.OPENAI_CHAT), "m")
+        route = ModelRoute(provider_at(f"http://127.0.0.1:{port}", ApiDialect.OPENAI_CHAT), "m")
         mode = PassMode(lambda _: route, ProviderLimits(silence_s=0.5))
         try:
             return await mode.answer(ASKED)
@@ -215,7 +217,7 @@ def test_what_does_not_speak_the_protocol_is_a_lost_answer(data: bytes, waits: b
 def test_an_agent_that_goes_away_takes_the_providers_connection_with_it() -> None:
     async def play() -> None:
         provider = FakeProvider(_endless, headers=SSE)
-        async with passing(provider, Dialect.OPENAI_CHAT) as mode:
+        async with passing(provider, ApiDialect.OPENAI_CHAT) as mode:
             read = await mode.answer(ASKED)
             assert isinstance(read, RawAnswer)
             await anext(aiter(read.body))
@@ -242,7 +244,7 @@ def test_a_provider_that_does_not_even_take_the_call_is_given_up() -> None:
                 knock = opened.enter_context(socket.socket())
                 knock.setblocking(False)
                 knock.connect_ex(deaf.getsockname())
-            route = ModelRoute(provider_at(f"http://127.0.0.1:{deaf.getsockname()[1]}", Dialect.OPENAI_CHAT), "m")
+            route = ModelRoute(provider_at(f"http://127.0.0.1:{deaf.getsockname()[1]}", ApiDialect.OPENAI_CHAT), "m")
             mode = PassMode(lambda _: route, ProviderLimits(connect_s=0.3))
             try:
                 return await mode.answer(ASKED)
@@ -258,7 +260,7 @@ def test_a_provider_that_does_not_even_take_the_call_is_given_up() -> None:
 def test_a_cookie_of_one_call_is_not_sent_with_the_next() -> None:
     async def play() -> None:
         provider = FakeProvider(b"{}", headers={"content-type": "application/json", "set-cookie": "who=dispatch-1"})
-        async with passing(provider, Dialect.OPENAI_CHAT) as mode:
+        async with passing(provider, ApiDialect.OPENAI_CHAT) as mode:
             for _ in range(2):
                 await drained(await mode.answer(ASKED))
         assert [got.headers.get("cookie") for got in provider.got] == [None, None]
@@ -267,12 +269,12 @@ def test_a_cookie_of_one_call_is_not_sent_with_the_next() -> None:
 
 
 def test_one_document_in_many_pieces_that_calls_itself_a_stream_is_read_once() -> None:
-    observer = observe(Dialect.OPENAI_CHAT)
+    observer = observe(ApiDialect.OPENAI_CHAT)
     end = HeldEnd(SSE, observer)
     began = time.monotonic()
     assert all(end.holds(piece) for piece in [b"{", *[b'"a":' + b" " * 2000] * 3000])
     assert time.monotonic() - began < 2
-    assert HeldEnd(SSE, observe(Dialect.OPENAI_CHAT)).holds(b"  \n") is False
+    assert HeldEnd(SSE, observe(ApiDialect.OPENAI_CHAT)).holds(b"  \n") is False
 
 
 def test_a_flow_ends_once_however_it_ends() -> None:

@@ -41,11 +41,11 @@ from fairwitness.agents.gateway.pricing import Price, Prices
 from fairwitness.agents.gateway.token_estimate import estimate
 from fairwitness.agents.gateway.upstream import ModelRoute, Provider, priced
 from fairwitness.contracts.agents.dispatch import DispatchLimits
-from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage
+from fairwitness.contracts.agents.model import ApiDialect, ModelTurn, ModelUsage
 from fairwitness.testing.script_steps import ErrorStep, ReadStep, Script
 from fairwitness.testing.scripted_model import marker
 
-EVERY = pytest.mark.parametrize("dialect", list(Dialect))
+EVERY = pytest.mark.parametrize("dialect", list(ApiDialect))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 SSE = {"content-type": "text/event-stream"}
 READS = Script(name="reads", steps=(ReadStep(path="a.py"),))
@@ -83,7 +83,7 @@ class Answers:
         return given
 
 
-def _asked(dialect: Dialect = Dialect.ANTHROPIC, *, stream: bool = False, most: int | None = 100) -> ModelRequest:
+def _asked(dialect: ApiDialect = ApiDialect.ANTHROPIC, *, stream: bool = False, most: int | None = 100) -> ModelRequest:
     return asked_of(dialect, body_of(dialect, "hello", stream=stream, most=most), stream=stream)
 
 
@@ -92,7 +92,9 @@ def _asked(dialect: Dialect = Dialect.ANTHROPIC, *, stream: bool = False, most: 
 @pytest.mark.enable_socket
 @EVERY
 @BOTH
-def test_in_every_dialect_what_was_used_is_counted_and_priced(tmp_path: Path, dialect: Dialect, stream: bool) -> None:
+def test_in_every_dialect_what_was_used_is_counted_and_priced(
+    tmp_path: Path, dialect: ApiDialect, stream: bool
+) -> None:
     tmp_path.chmod(0o700)
 
     async def play() -> None:
@@ -117,7 +119,9 @@ def test_in_every_dialect_what_was_used_is_counted_and_priced(tmp_path: Path, di
 @pytest.mark.req("P12")
 @pytest.mark.enable_socket
 @EVERY
-def test_at_the_cap_the_agent_is_told_in_its_own_dialect_and_nothing_is_sent(tmp_path: Path, dialect: Dialect) -> None:
+def test_at_the_cap_the_agent_is_told_in_its_own_dialect_and_nothing_is_sent(
+    tmp_path: Path, dialect: ApiDialect
+) -> None:
     tmp_path.chmod(0o700)
 
     async def play() -> None:
@@ -142,7 +146,7 @@ def test_at_the_cap_the_agent_is_told_in_its_own_dialect_and_nothing_is_sent(tmp
 @pytest.mark.enable_socket
 def test_twenty_calls_at_once_never_pass_the_cap(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    dialect = Dialect.OPENAI_CHAT
+    dialect = ApiDialect.OPENAI_CHAT
 
     async def play() -> None:
         cap = 6_000
@@ -205,12 +209,16 @@ def test_whatever_the_order_parallel_calls_never_pass_the_cap(cap: int, uses: li
     asyncio.run(play())
 
 
-def _frame(dialect: Dialect, text: str) -> bytes:
-    events: dict[Dialect, Any] = {
-        Dialect.ANTHROPIC: {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
-        Dialect.OPENAI_CHAT: {"choices": [{"index": 0, "delta": {"content": text}}]},
-        Dialect.OPENAI_RESPONSES: {"type": "response.output_text.delta", "delta": text},
-        Dialect.GEMINI: {"candidates": [{"content": {"parts": [{"text": text}]}}]},
+def _frame(dialect: ApiDialect, text: str) -> bytes:
+    events: dict[ApiDialect, Any] = {
+        ApiDialect.ANTHROPIC: {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": text},
+        },
+        ApiDialect.OPENAI_CHAT: {"choices": [{"index": 0, "delta": {"content": text}}]},
+        ApiDialect.OPENAI_RESPONSES: {"type": "response.output_text.delta", "delta": text},
+        ApiDialect.GEMINI: {"candidates": [{"content": {"parts": [{"text": text}]}}]},
     }
     return f"data: {json.dumps(events[dialect])}\n\n".encode()
 
@@ -220,7 +228,7 @@ def _frame(dialect: Dialect, text: str) -> bytes:
 @pytest.mark.req("A4")
 @pytest.mark.enable_socket
 @EVERY
-def test_a_stream_is_cut_off_in_the_middle_at_the_cap_and_that_is_told(tmp_path: Path, dialect: Dialect) -> None:
+def test_a_stream_is_cut_off_in_the_middle_at_the_cap_and_that_is_told(tmp_path: Path, dialect: ApiDialect) -> None:
     tmp_path.chmod(0o700)
 
     async def endless() -> AsyncIterator[bytes]:
@@ -238,7 +246,7 @@ def test_a_stream_is_cut_off_in_the_middle_at_the_cap_and_that_is_told(tmp_path:
             response = await client.post(path_of(dialect, stream=True), json=body)
             assert response.status_code == 200
             last = response.content.rstrip().rpartition(b"\n\n")[2]
-            assert last.startswith(b"data: " if dialect is Dialect.GEMINI else b"event: error\ndata: ")
+            assert last.startswith(b"data: " if dialect is ApiDialect.GEMINI else b"event: error\ndata: ")
             assert b"over budget" in last
             assert turn_in(dialect, response.content) is None
             await asyncio.wait_for(provider.is_left.wait(), 5)
@@ -259,12 +267,12 @@ def test_what_comes_after_an_end_is_cut_off_as_well() -> None:
     async def endless() -> AsyncIterator[bytes]:
         yield ended
         while True:
-            yield _frame(Dialect.GEMINI, "words " * 100)
+            yield _frame(ApiDialect.GEMINI, "words " * 100)
 
     async def play() -> None:
         meter = _opened(limits(tokens=12_000))
         mode = MeteredMode(Answers(RawAnswer(200, SSE, endless())), meter, _free)
-        answer = await drained(await mode.answer(_asked(Dialect.GEMINI, stream=True, most=None)))
+        answer = await drained(await mode.answer(_asked(ApiDialect.GEMINI, stream=True, most=None)))
         assert b"over budget" in answer
         assert b"words" not in answer
 
@@ -273,7 +281,7 @@ def test_what_comes_after_an_end_is_cut_off_as_well() -> None:
 
 @pytest.mark.enable_socket
 def test_an_answer_longer_than_was_promised_goes_on_while_there_is_budget() -> None:
-    dialect = Dialect.ANTHROPIC
+    dialect = ApiDialect.ANTHROPIC
     end = [
         b'data: {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 3000}}\n\n',
         b'data: {"type": "message_stop"}\n\n',
@@ -300,7 +308,7 @@ def test_an_answer_longer_than_was_promised_goes_on_while_there_is_budget() -> N
 @pytest.mark.req("P12")
 @pytest.mark.enable_socket
 @EVERY
-def test_the_end_of_an_answer_is_read_when_it_is_settled(dialect: Dialect) -> None:
+def test_the_end_of_an_answer_is_read_when_it_is_settled(dialect: ApiDialect) -> None:
     async def play() -> None:
         meter = _opened(limits(tokens=50_000))
         async with passing(scripted(READS), dialect) as mode:
@@ -361,7 +369,7 @@ def test_what_may_have_been_paid_for_and_nobody_counted_costs_what_was_promised(
     assert _settled(TurnAnswer(ModelTurn(text="no usage"))) == lost
     assert _settled(RawAnswer(200, {}, _pieces(b"garbage"))) == lost
     assert _settled(RawAnswer(200, SSE, _pieces(b"data: garbage\n\n"))) == lost
-    assert _settled(RawAnswer(200, SSE, _pieces(_frame(Dialect.ANTHROPIC, "half"), broken=True))) == lost
+    assert _settled(RawAnswer(200, SSE, _pieces(_frame(ApiDialect.ANTHROPIC, "half"), broken=True))) == lost
 
 
 @pytest.mark.req("P12")
@@ -379,7 +387,7 @@ def test_a_stream_that_breaks_off_costs_what_it_had_said_by_then_if_that_is_more
 def test_an_agent_that_goes_away_before_or_in_the_middle_still_pays() -> None:
     async def play(read: int) -> int | None:
         meter = _opened(limits(tokens=1_000_000))
-        raw = RawAnswer(200, SSE, _pieces(*[_frame(Dialect.ANTHROPIC, "word")] * 5))
+        raw = RawAnswer(200, SSE, _pieces(*[_frame(ApiDialect.ANTHROPIC, "word")] * 5))
         answered = await MeteredMode(Answers(raw), meter, _free).answer(_asked(stream=True))
         assert isinstance(answered, RawAnswer)
         for _ in range(read):
@@ -420,7 +428,7 @@ def test_a_provider_that_is_overloaded_costs_an_agent_that_tries_again_nothing(t
 
     async def play() -> None:
         meter = _opened(limits(tokens=2_000, turns=3))
-        dialect = Dialect.ANTHROPIC
+        dialect = ApiDialect.ANTHROPIC
         async with (
             passing(scripted(FAILS), dialect) as mode,
             fronted(MeteredMode(mode, meter, _free), tmp_path) as client,
@@ -441,5 +449,5 @@ def test_a_dispatch_without_a_route_has_no_price_and_one_with_a_cap_on_money_doe
     failed = asyncio.run(mode.answer(_asked()))
     assert isinstance(failed, FailedAnswer)
     assert (failed.status, mode.name) == (OVER_BUDGET, "test")
-    stranger = asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, "hello"), grant=Grant("t", "unknown"))
+    stranger = asked_of(ApiDialect.ANTHROPIC, body_of(ApiDialect.ANTHROPIC, "hello"), grant=Grant("t", "unknown"))
     assert isinstance(asyncio.run(mode.answer(stranger)), FailedAnswer)

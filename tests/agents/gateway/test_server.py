@@ -13,7 +13,7 @@ import pytest
 
 from agents.gateway.scripted_kit import TOKEN, client, eventually, request, script, scripted
 from fairwitness.agents.gateway.server import serving
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.errors import UsageError
 from fairwitness.testing.script_steps import HangStep
 from fairwitness.testing.scripted_model import marker
@@ -117,7 +117,7 @@ def test_it_listens_on_both_at_once_and_on_no_other_address(tmp_path: Path) -> N
 
 def test_a_hanging_connection_does_not_keep_it_alive(tmp_path: Path) -> None:
     app = scripted(script(HangStep()))
-    path, body = request(Dialect.ANTHROPIC, marker("s"))
+    path, body = request(ApiDialect.ANTHROPIC, marker("s"))
 
     async def play() -> float:
         async with client(app, tmp_path) as talking:

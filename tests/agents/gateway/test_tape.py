@@ -45,12 +45,12 @@ from fairwitness.agents.gateway.tape import (
 )
 from fairwitness.agents.redaction import Redactor
 from fairwitness.contracts.agents.cassette import CassetteTurn
-from fairwitness.contracts.agents.model import Dialect, ModelTurn, ModelUsage, ToolUse
+from fairwitness.contracts.agents.model import ApiDialect, ModelTurn, ModelUsage, ToolUse
 from fairwitness.contracts.common.tools import Role
 from fairwitness.testing.script_steps import CallsStep, GarbageStep, ReadStep, SayStep, Script
 from fairwitness.testing.scripted_model import ScriptMode, marker
 
-EVERY = pytest.mark.parametrize("dialect", list(Dialect))
+EVERY = pytest.mark.parametrize("dialect", list(ApiDialect))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 NAME = name_of(Role.IMPLEMENTER, "task-01", 1)
 PROMPT = f"Do as the script says. {marker('work', '{cwd}')}"
@@ -88,29 +88,29 @@ def _shown(turn: ModelTurn, root: Path) -> list[tuple[ToolUse, str]]:
     return [(call, f"content of {call.args.get('path', 'nothing')}, {root}/x") for call in turn.calls]
 
 
-def _went_on(dialect: Dialect, body: dict[str, Any], turn: ModelTurn, shown: list[tuple[ToolUse, str]]) -> None:
+def _went_on(dialect: ApiDialect, body: dict[str, Any], turn: ModelTurn, shown: list[tuple[ToolUse, str]]) -> None:
     """Adds a turn and its results to a conversation, as an agent does."""
     match dialect:
-        case Dialect.ANTHROPIC:
+        case ApiDialect.ANTHROPIC:
             said: list[Any] = [{"type": "text", "text": turn.text}] if turn.text else []
             said += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.args} for call in turn.calls]
             results = [{"type": "tool_result", "tool_use_id": call.id, "content": text} for call, text in shown]
             body["messages"] += [{"role": "assistant", "content": said}, {"role": "user", "content": results}]
-        case Dialect.OPENAI_CHAT:
+        case ApiDialect.OPENAI_CHAT:
             calls = [
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.args)}}
                 for call in turn.calls
             ]
             body["messages"].append({"role": "assistant", "content": turn.text or None, "tool_calls": calls})
             body["messages"] += [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in shown]
-        case Dialect.OPENAI_RESPONSES:
+        case ApiDialect.OPENAI_RESPONSES:
             body["input"] += [{"role": "assistant", "content": turn.text}] if turn.text else []
             for call, text in shown:
                 arguments = json.dumps(call.args)
                 bound = {"call_id": call.id, "name": call.name, "arguments": arguments}
                 body["input"].append({"type": "function_call"} | bound)
                 body["input"].append({"type": "function_call_output", "call_id": call.id, "output": text})
-        case Dialect.GEMINI:
+        case ApiDialect.GEMINI:
             parts: list[Any] = [{"text": turn.text}] if turn.text else []
             parts += [{"functionCall": {"id": call.id, "name": call.name, "args": call.args}} for call in turn.calls]
             given = [
@@ -124,7 +124,7 @@ Show = Callable[[ModelTurn, Path], list[tuple[ToolUse, str]]]
 
 
 async def _agent(
-    client: httpx.AsyncClient, dialect: Dialect, root: Path, *, stream: bool, show: Show = _shown
+    client: httpx.AsyncClient, dialect: ApiDialect, root: Path, *, stream: bool, show: Show = _shown
 ) -> list[ModelTurn]:
     """An agent that does what it is told until it is told nothing more."""
     body = body_of(dialect, _prompt(root), stream=stream)
@@ -154,7 +154,7 @@ def _abstract(turns: list[ModelTurn], root: Path) -> list[bytes]:
 @EVERY
 @BOTH
 def test_what_was_recorded_from_a_provider_is_replayed_turn_by_turn_in_another_worktree(
-    tmp_path: Path, dialect: Dialect, stream: bool
+    tmp_path: Path, dialect: ApiDialect, stream: bool
 ) -> None:
     first, second, sockets = tmp_path / "first" / "tree", tmp_path / "second-tree", tmp_path / "sockets"
     for folder in (first, second, sockets):
@@ -178,18 +178,18 @@ def test_what_was_recorded_from_a_provider_is_replayed_turn_by_turn_in_another_w
     mode, warned = _replaying(cassette, second)
     replayed_turns = asyncio.run(replay(mode))
     assert _abstract(replayed_turns, second) == _abstract(recorded_turns, first)
-    assert recorded_turns[2].calls[0].args.keys() == {UNPARSED} or dialect in (Dialect.ANTHROPIC, Dialect.GEMINI)
+    assert recorded_turns[2].calls[0].args.keys() == {UNPARSED} or dialect in (ApiDialect.ANTHROPIC, ApiDialect.GEMINI)
     assert warned == []
 
 
 def test_a_recording_of_a_replay_is_the_same_file_but_for_the_time_it_took(tmp_path: Path) -> None:
     async def play(inner: Any, folder: Path) -> list[bytes]:
         mode = _recording(inner, folder, tmp_path)
-        body = body_of(Dialect.ANTHROPIC, _prompt(tmp_path))
+        body = body_of(ApiDialect.ANTHROPIC, _prompt(tmp_path))
         for _ in WORK.steps:
-            answered = await mode.answer(asked_of(Dialect.ANTHROPIC, body))
+            answered = await mode.answer(asked_of(ApiDialect.ANTHROPIC, body))
             assert isinstance(answered, TurnAnswer)
-            _went_on(Dialect.ANTHROPIC, body, answered.turn, _shown(answered.turn, tmp_path))
+            _went_on(ApiDialect.ANTHROPIC, body, answered.turn, _shown(answered.turn, tmp_path))
         lines = [json.loads(line) for line in (folder / NAME).read_text().splitlines()]
         return [json.dumps({key: value for key, value in line.items() if key != "ms"}).encode() for line in lines]
 
@@ -200,14 +200,14 @@ def test_a_recording_of_a_replay_is_the_same_file_but_for_the_time_it_took(tmp_p
 
 def _turns(*seen: str) -> Cassette:
     root = Path("/work")
-    body = body_of(Dialect.ANTHROPIC, _prompt(root))
+    body = body_of(ApiDialect.ANTHROPIC, _prompt(root))
     lines: list[CassetteTurn] = []
     for number, text in enumerate(seen):
-        asked = asked_of(Dialect.ANTHROPIC, body)
+        asked = asked_of(ApiDialect.ANTHROPIC, body)
         call = ToolUse(id="1", name="read_file", args={"path": f"/work/{number}"})
         turn = ModelTurn(calls=(call,), usage=ModelUsage(tokens_in=1, tokens_out=1))
         lines.append(recorded(turn, number, 5, shown_in(asked, root), root, Redactor()))
-        _went_on(Dialect.ANTHROPIC, body, replayed(lines[-1], MODEL, root), [(call, text)])
+        _went_on(ApiDialect.ANTHROPIC, body, replayed(lines[-1], MODEL, root), [(call, text)])
     return Cassette(header_of(_tape(root, root)), tuple(lines))
 
 
@@ -215,13 +215,13 @@ def _played(mode: ReplayMode, *shown: str, root: Path = Path("/work")) -> list[M
     """What an agent gets that is shown these results, one after the other."""
 
     async def play() -> list[ModelAnswer]:
-        body = body_of(Dialect.ANTHROPIC, _prompt(root))
+        body = body_of(ApiDialect.ANTHROPIC, _prompt(root))
         answers: list[ModelAnswer] = []
         for text in (*shown, ""):
-            answers.append(await mode.answer(asked_of(Dialect.ANTHROPIC, body)))
+            answers.append(await mode.answer(asked_of(ApiDialect.ANTHROPIC, body)))
             if not isinstance(answers[-1], TurnAnswer):
                 break
-            _went_on(Dialect.ANTHROPIC, body, answers[-1].turn, [(answers[-1].turn.calls[0], text)])
+            _went_on(ApiDialect.ANTHROPIC, body, answers[-1].turn, [(answers[-1].turn.calls[0], text)])
         return answers
 
     return asyncio.run(play())
@@ -259,12 +259,12 @@ def test_what_differs_by_machine_or_day_is_no_divergence() -> None:
 def test_a_request_that_is_sent_again_gets_the_same_turn_again() -> None:
     async def play() -> None:
         mode, _ = _replaying(_turns("one", "two"), Path("/work"))
-        body = body_of(Dialect.ANTHROPIC, _prompt(Path("/work")))
-        first = await mode.answer(asked_of(Dialect.ANTHROPIC, body))
-        assert await mode.answer(asked_of(Dialect.ANTHROPIC, body)) == first
+        body = body_of(ApiDialect.ANTHROPIC, _prompt(Path("/work")))
+        first = await mode.answer(asked_of(ApiDialect.ANTHROPIC, body))
+        assert await mode.answer(asked_of(ApiDialect.ANTHROPIC, body)) == first
         assert isinstance(first, TurnAnswer)
-        _went_on(Dialect.ANTHROPIC, body, first.turn, [(first.turn.calls[0], "one")])
-        second = await mode.answer(asked_of(Dialect.ANTHROPIC, body))
+        _went_on(ApiDialect.ANTHROPIC, body, first.turn, [(first.turn.calls[0], "one")])
+        second = await mode.answer(asked_of(ApiDialect.ANTHROPIC, body))
         assert isinstance(second, TurnAnswer)
         assert second.step == 1
 
@@ -287,7 +287,7 @@ def test_another_prompt_is_reported_and_does_not_stop_a_replay() -> None:
 
 
 def test_without_a_tape_nothing_is_recorded_and_nothing_played() -> None:
-    asked = asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, "hello"))
+    asked = asked_of(ApiDialect.ANTHROPIC, body_of(ApiDialect.ANTHROPIC, "hello"))
     modes = (
         RecordMode(ScriptMode([WORK]), lambda _: None, Redactor()),
         ReplayMode(lambda _: None, strict=True, warn=lambda _: None),
@@ -326,7 +326,7 @@ def test_secrets_are_taken_out_before_anything_is_written(tmp_path: Path) -> Non
     mode = _recording(
         Answers(_said(f"the key is {SECRET}", command=f"curl -H 'x: {github}'")), tmp_path, tmp_path, SECRET
     )
-    asyncio.run(mode.answer(asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, "hello"))))
+    asyncio.run(mode.answer(asked_of(ApiDialect.ANTHROPIC, body_of(ApiDialect.ANTHROPIC, "hello"))))
     written = (tmp_path / NAME).read_text()
     assert SECRET not in written
     assert github not in written
@@ -337,7 +337,7 @@ def test_a_request_that_is_sent_again_has_its_last_answer_recorded(tmp_path: Pat
     async def play() -> None:
         mode = _recording(Answers(_said("one"), _said("two"), _said("three")), tmp_path, tmp_path)
         for prompt in ("a", "b", "b"):
-            await mode.answer(asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, prompt)))
+            await mode.answer(asked_of(ApiDialect.ANTHROPIC, body_of(ApiDialect.ANTHROPIC, prompt)))
 
     asyncio.run(play())
     assert [(turn.turn, turn.text) for turn in load(tmp_path / NAME).turns] == [(0, "one"), (1, "three")]
@@ -359,8 +359,8 @@ def test_only_whole_turns_of_the_conversation_are_recorded(tmp_path: Path) -> No
         mode = _recording(Answers(*answers), tmp_path, tmp_path)
         for number, answer in enumerate(answers):
             beside = isinstance(answer, TurnAnswer) and answer.turn.text == "a title"
-            body = body_of(Dialect.ANTHROPIC, f"prompt {number}", tools=not beside)
-            answered = await mode.answer(asked_of(Dialect.ANTHROPIC, body))
+            body = body_of(ApiDialect.ANTHROPIC, f"prompt {number}", tools=not beside)
+            answered = await mode.answer(asked_of(ApiDialect.ANTHROPIC, body))
             if isinstance(answered, RawAnswer):
                 assert [piece async for piece in answered.body]
 
@@ -372,16 +372,16 @@ def test_a_conversation_without_tools_is_known_by_its_prompt(tmp_path: Path) -> 
     async def play() -> None:
         mode = _recording(Answers(_said("title"), _said("an answer")), tmp_path, tmp_path)
         for prompt in ("Name this chat.", f"<wrapped>{_prompt(tmp_path)}</wrapped>"):
-            await mode.answer(asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, prompt, tools=False)))
+            await mode.answer(asked_of(ApiDialect.ANTHROPIC, body_of(ApiDialect.ANTHROPIC, prompt, tools=False)))
 
     asyncio.run(play())
     cassette = load(tmp_path / NAME)
     assert [turn.text for turn in cassette.turns] == ["an answer"]
     mode, _ = _replaying(cassette, tmp_path)
-    body = body_of(Dialect.OPENAI_CHAT, "Name this chat.", tools=False)
-    title = asyncio.run(mode.answer(asked_of(Dialect.OPENAI_CHAT, body)))
+    body = body_of(ApiDialect.OPENAI_CHAT, "Name this chat.", tools=False)
+    title = asyncio.run(mode.answer(asked_of(ApiDialect.OPENAI_CHAT, body)))
     as_json = asyncio.run(
-        mode.answer(asked_of(Dialect.OPENAI_CHAT, body | {"response_format": {"type": "json_object"}}))
+        mode.answer(asked_of(ApiDialect.OPENAI_CHAT, body | {"response_format": {"type": "json_object"}}))
     )
     assert isinstance(title, TurnAnswer)
     assert isinstance(as_json, TurnAnswer)
@@ -398,13 +398,13 @@ def test_a_turn_of_which_nobody_said_what_it_took_is_not_one_that_took_nothing()
 @pytest.mark.parametrize("text", ["a\0b", "{root}", "{root=}", "\u2028\x85", "\ufffd", "[redacted: x]", "ü漢🟢"])
 def test_any_text_can_be_recorded_and_comes_back(tmp_path: Path, text: str) -> None:
     mode = _recording(Answers(_said(text, command=text)), tmp_path, tmp_path)
-    asyncio.run(mode.answer(asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, "hello"))))
+    asyncio.run(mode.answer(asked_of(ApiDialect.ANTHROPIC, body_of(ApiDialect.ANTHROPIC, "hello"))))
     turn = replayed(load(tmp_path / NAME).turns[0], MODEL, tmp_path)
     assert turn.text == turn.calls[0].args["command"] == text.replace("\0", "\ufffd")
 
 
 def test_what_cannot_be_written_down_is_an_error_and_no_turn(tmp_path: Path) -> None:
-    asked = asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, "hello"))
+    asked = asked_of(ApiDialect.ANTHROPIC, body_of(ApiDialect.ANTHROPIC, "hello"))
     huge = _recording(Answers(_said("x", number=10**100)), tmp_path, tmp_path)
     failed = asyncio.run(huge.answer(asked))
     assert isinstance(failed, FailedAnswer)
@@ -418,7 +418,9 @@ def test_what_cannot_be_written_down_is_an_error_and_no_turn(tmp_path: Path) -> 
 
 def test_a_stream_that_cannot_be_recorded_breaks_before_its_end(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("something else")
-    frames = list(CODECS[Dialect.ANTHROPIC].frames(_said("words").turn, asked_of(Dialect.ANTHROPIC, {"model": "m"})))
+    frames = list(
+        CODECS[ApiDialect.ANTHROPIC].frames(_said("words").turn, asked_of(ApiDialect.ANTHROPIC, {"model": "m"}))
+    )
 
     async def streamed() -> Any:
         for frame in frames:
@@ -427,7 +429,9 @@ def test_a_stream_that_cannot_be_recorded_breaks_before_its_end(tmp_path: Path) 
     async def play() -> bytes:
         raw = RawAnswer(200, {"content-type": "text/event-stream"}, streamed())
         mode = _recording(Answers(raw), tmp_path, tmp_path)
-        answered = await mode.answer(asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, "hello"), stream=True))
+        answered = await mode.answer(
+            asked_of(ApiDialect.ANTHROPIC, body_of(ApiDialect.ANTHROPIC, "hello"), stream=True)
+        )
         assert isinstance(answered, RawAnswer)
         read = b""
         try:
@@ -443,9 +447,9 @@ def test_a_stream_that_cannot_be_recorded_breaks_before_its_end(tmp_path: Path) 
 def test_dispatches_do_not_share_a_position() -> None:
     async def play() -> None:
         mode, _ = _replaying(_turns("one", "two"), Path("/work"))
-        body = body_of(Dialect.ANTHROPIC, _prompt(Path("/work")))
+        body = body_of(ApiDialect.ANTHROPIC, _prompt(Path("/work")))
         for name in ("d-1", "d-2"):
-            answered = await mode.answer(asked_of(Dialect.ANTHROPIC, body, grant=Grant("t", name)))
+            answered = await mode.answer(asked_of(ApiDialect.ANTHROPIC, body, grant=Grant("t", name)))
             assert isinstance(answered, TurnAnswer)
             assert answered.step == 0
 
@@ -458,7 +462,9 @@ def test_a_replay_may_take_as_long_as_the_model_did() -> None:
         slow = Cassette(played.cassette.header, (played.cassette.turns[0].model_copy(update={"ms": 100}),))
         mode = ReplayMode(lambda _: Played(slow, played.root, played.prompt), strict=True, warn=print, pace=pace)
         began = asyncio.get_running_loop().time()
-        await mode.answer(asked_of(Dialect.ANTHROPIC, body_of(Dialect.ANTHROPIC, _prompt(Path("/work"))), grant=GRANT))
+        await mode.answer(
+            asked_of(ApiDialect.ANTHROPIC, body_of(ApiDialect.ANTHROPIC, _prompt(Path("/work"))), grant=GRANT)
+        )
         return asyncio.get_running_loop().time() - began
 
     assert asyncio.run(play(1.0)) >= 0.1 > asyncio.run(play(0.0))

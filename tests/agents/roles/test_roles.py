@@ -12,10 +12,10 @@ from fairwitness.agents.prompt_text import PROMPTS
 from fairwitness.agents.roles import FOLDER, ROLES, read_roles
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
 from fairwitness.contracts.catalog import BY_NAME
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.markdown import headings
 from fairwitness.contracts.common.tools import POLICIES, Role, Tool
-from fairwitness.contracts.common.vocabulary import Status, Workflow
+from fairwitness.contracts.common.vocabulary import CompletionStatus, Workflow
 from fairwitness.contracts.feature.document import SIGNATURES, SignedDocument
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective
@@ -38,7 +38,7 @@ def _words(role: Role) -> str:
 def test_every_role_is_described_once() -> None:
     assert set(ROLES) == set(Role)
     assert all(spec.role is role for role, spec in ROLES.items())
-    assert {agent.value for agent in Agent} <= {role.value for role in ROLES}
+    assert {agent.value for agent in FeatureAgent} <= {role.value for role in ROLES}
 
 
 @pytest.mark.req("P15")
@@ -107,7 +107,7 @@ def test_a_role_may_say_what_its_signature_allows_and_nothing_if_it_signs_nothin
         assert spec.statuses == ()
         return
     assert shape.signer.value == role.value
-    assert spec.statuses == tuple(status for status in Status if status in SIGNATURES[shape.signer].statuses)
+    assert spec.statuses == tuple(status for status in CompletionStatus if status in SIGNATURES[shape.signer].statuses)
 
 
 @pytest.mark.req("P4", "P7")

@@ -15,7 +15,7 @@ from fairwitness.agents.toolset.model import TEXT_LIMIT, CommandEnvironment
 from fairwitness.agents.toolset.toolbox import COMMANDS_AT_ONCE
 from fairwitness.contracts.agents.dispatch import Layer
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.sandbox import Limits, Network
+from fairwitness.contracts.common.sandbox import Network, SandboxLimits
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
 from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
@@ -189,14 +189,14 @@ def test_a_long_output_is_cut_in_the_middle_and_can_be_paged(shell: Bench) -> No
 
 
 def test_more_output_than_is_kept_has_a_mark_where_it_is_missing(worktree: Path) -> None:
-    around = CommandEnvironment(limits=Limits(output_kept=2000))
+    around = CommandEnvironment(limits=SandboxLimits(output_kept=2000))
     bench = Bench(worktree, runner=real_runner(), surroundings=around)
     said = bench.good("run_in_terminal", command=_python(worktree, "print('a' * 5000 + 'z' * 5000)"))
     assert re.search(r"aaa\n\[… 8001 bytes left out …\]\nzzz", said)
 
 
 def test_a_command_that_takes_too_long_is_stopped(worktree: Path) -> None:
-    around = CommandEnvironment(wall_s=1, limits=Limits(wall_s=50))
+    around = CommandEnvironment(wall_s=1, limits=SandboxLimits(wall_s=50))
     bench = Bench(worktree, runner=real_runner(), surroundings=around)
     program = "import time; print('begun', flush=True); time.sleep(60)"
     result = bench.call("run_in_terminal", command=_python(worktree, program))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents.toolset.kit import Bench, plant
 from fairwitness.agents.toolset.model import TEXT_LIMIT, ToolResult
 from fairwitness.contracts.agents.dispatch import Denial, Layer
-from fairwitness.contracts.common.tools import Allowed, Refused, Role, Scope, Tool, ToolCall
+from fairwitness.contracts.common.tools import Allowed, Role, Scope, Tool, ToolCall, ToolRefusal
 from fairwitness.errors import NotReady
 
 GENERATED = settings(max_examples=100)
@@ -71,7 +71,7 @@ def test_a_judgement_is_the_rules_and_a_refusal_is_kept_and_told(bench: Bench) -
     assert bench.box.judge(ToolCall(tool="read_file", paths=("src/a.py",))) == Allowed()
     assert not bench.told
     refused = bench.box.judge(ToolCall(tool="create_file", paths=("README.md", "b\n.md")))
-    assert refused == Refused(reason="README.md is not among the files this role may write")
+    assert refused == ToolRefusal(reason="README.md is not among the files this role may write")
     bench.box.judge(ToolCall(tool="odd\x1b[31m"), target=f"{bench.root}/x\ny")
     bench.box.judge(ToolCall(tool="run_in_terminal", argv=("git", "push")))
     assert bench.box.denials == (

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import pytest
 from pydantic import ValidationError
 
-from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PassMove, PhasePass, StepResult, Verdict
-from fairwitness.contracts.autopilot.vocabulary import Loop, Route, StepName
+from fairwitness.contracts.autopilot.passes import AfterPass, PassDecision, PassKind, PassMove, PhasePass, StepResult
+from fairwitness.contracts.autopilot.vocabulary import ImprovementLoop, StepName, TriageRoute
 from fairwitness.contracts.common.base import Contract
 
 C = TypeVar("C", bound=Contract)
@@ -45,7 +45,7 @@ def places(shape: type[Contract], document: dict[str, Any]) -> list[tuple[str | 
 def test_a_pass_is_the_same_when_it_is_read_again(kind: PassKind) -> None:
     read = PhasePass.model_validate(pass_of(kind))
     assert same_again(read)
-    assert (read.kind, read.loop) == (kind, Loop.GAPS if kind is PassKind.CYCLE else None)
+    assert (read.kind, read.loop) == (kind, ImprovementLoop.GAPS if kind is PassKind.CYCLE else None)
 
 
 @pytest.mark.req("A3", "A13")
@@ -115,7 +115,7 @@ def test_how_a_step_ended_is_the_same_when_it_is_read_again() -> None:
     )
     assert same_again(bare)
     assert same_again(whole)
-    assert whole.route is Route.VERIFY_ONLY
+    assert whole.route is TriageRoute.VERIFY_ONLY
 
 
 @pytest.mark.req("A3")
@@ -175,7 +175,7 @@ def verdict_of(after: AfterPass) -> dict[str, Any]:
 @pytest.mark.parametrize("after", AfterPass)
 def test_a_verdict_is_the_same_when_it_is_read_again(after: AfterPass) -> None:
     finding = {"number": 4, "name": "independence", "answer": "enforcement", "because": "no", "again": ["rate"]}
-    read = Verdict.model_validate(verdict_of(after) | {"findings": [finding], "cycles": 2})
+    read = PassDecision.model_validate(verdict_of(after) | {"findings": [finding], "cycles": 2})
     assert same_again(read)
     assert read.next == (ANOTHER if after is AfterPass.ONCE_MORE else None)
     assert read.parts == (PARTS if after is AfterPass.SPLIT else ())
@@ -188,12 +188,12 @@ def test_a_verdict_has_another_pass_or_parts_exactly_if_it_says_so(after: AfterP
     plain = verdict_of(after)
     parts = [part.plain() for part in PARTS]
     is_more, is_split = after is AfterPass.ONCE_MORE, after is AfterPass.SPLIT
-    assert places(Verdict, plain | {"next": None if is_more else ANOTHER.plain()}) == [("next",)]
-    assert places(Verdict, plain | {"parts": [] if is_split else parts}) == [("parts",)]
+    assert places(PassDecision, plain | {"next": None if is_more else ANOTHER.plain()}) == [("next",)]
+    assert places(PassDecision, plain | {"parts": [] if is_split else parts}) == [("parts",)]
 
 
 @pytest.mark.parametrize("field", ["phase", "number", "after", "because"])
 def test_what_a_verdict_cannot_do_without_has_no_default(field: str) -> None:
-    assert places(Verdict, {key: value for key, value in verdict_of(AfterPass.SETTLED).items() if key != field}) == [
-        (field,)
-    ]
+    assert places(
+        PassDecision, {key: value for key, value in verdict_of(AfterPass.SETTLED).items() if key != field}
+    ) == [(field,)]

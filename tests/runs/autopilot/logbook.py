@@ -20,9 +20,9 @@ from fairwitness.contracts.autopilot.events_phase import (
     PhaseCompleted,
     PhaseFailed,
     PhaseStarted,
+    PhaseStepStarted,
     StepCompleted,
     StepFailed,
-    StepStarted,
     TaskCompleted,
     TaskFailed,
 )
@@ -123,7 +123,7 @@ class Logbook:
 
     def begins(self, phase: str) -> None:
         self.tell(PhaseStarted, phase, estimated_tokens=1000)
-        self.tell(StepStarted, phase, StepName.RESEARCH)
+        self.tell(PhaseStepStarted, phase, StepName.RESEARCH)
 
     def passes(self, phase: str, score: float = 9.2) -> None:
         self.begins(phase)

@@ -11,7 +11,7 @@ from fairwitness.contracts.autopilot.phase_record import TaskStatus
 from fairwitness.contracts.autopilot.vocabulary import FailureCategory
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.graph.orders import Prepared, Proof
+from fairwitness.contracts.graph.orders import AttemptStart, Proof
 from fairwitness.runs.autopilot.graph_runner import OTHERS
 from fairwitness.runs.autopilot.revert import take_back
 from fairwitness.runs.autopilot.task_checks import failures
@@ -118,7 +118,7 @@ def test_what_is_committed_must_be_what_was_checked(yard: Yard) -> None:
     yard.plays()
     number = yard.begin(node())
     worked, runner, order = yard.work(), yard.graph_runner(number), yard.order("p5-a")
-    prepared = Prepared(base=yard.base, start=yard.base, conflicts=())
+    prepared = AttemptStart(base=yard.base, start=yard.base, conflicts=())
     (yard.folder("p5-a") / "src/a.py").write_text("good = 'by another hand'\n")
     made = asyncio.run(runner.commit(order, prepared, worked))
     assert made is not None

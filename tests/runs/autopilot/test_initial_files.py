@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.contracts.autopilot.repomap import Language
+from fairwitness.contracts.autopilot.repomap import RepoLanguage
 from fairwitness.errors import UnsafePath
 from fairwitness.git.repository import Repository
 from fairwitness.runs.autopilot.initial_files import (
@@ -83,13 +83,13 @@ def test_an_empty_tree_and_many_folders_are_told_too(checkout: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("path", "language"),
     [
-        ("a/b.PY", Language.PYTHON),
-        ("x.test.tsx", Language.TYPESCRIPT),
-        ("Makefile", Language.OTHER),
-        (".py", Language.OTHER),
+        ("a/b.PY", RepoLanguage.PYTHON),
+        ("x.test.tsx", RepoLanguage.TYPESCRIPT),
+        ("Makefile", RepoLanguage.OTHER),
+        (".py", RepoLanguage.OTHER),
     ],
 )
-def test_the_language_is_that_of_the_name(path: str, language: Language) -> None:
+def test_the_language_is_that_of_the_name(path: str, language: RepoLanguage) -> None:
     assert language_of(path) is language
 
 

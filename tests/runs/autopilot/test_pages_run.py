@@ -10,7 +10,7 @@ from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.completion import CompletionReport
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, Trend, TrendSummary
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.vocabulary import RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus
 from fairwitness.kit.documents import Format, read
 from fairwitness.rules.cost import trend
 from fairwitness.runs.autopilot.pages_run import (
@@ -296,7 +296,7 @@ It stopped at 2026-02-09T16:39:00Z in phase 6.3, step execute, and is **paused**
 
 @pytest.mark.req("A6")
 def test_every_status_says_how_to_go_on() -> None:
-    pages = {status: halt_page(_state(status=status.value), reason="x", at=NOW) for status in RunStatus}
+    pages = {status: halt_page(_state(status=status.value), reason="x", at=NOW) for status in AutopilotRunStatus}
     first = {status.value: page.split("## How to go on\n\n")[1].split("\n")[0] for status, page in pages.items()}
     assert first == snapshot(
         {

@@ -11,7 +11,7 @@ import pytest
 from fairwitness.contracts.autopilot.order import AutopilotOrder
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.events import MergeFinished, TaskVerified
-from fairwitness.contracts.graph.orders import Prepared
+from fairwitness.contracts.graph.orders import AttemptStart
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.candidates import Candidates, Stacked, StackMember
 from fairwitness.git.commits import commit_tree
@@ -293,7 +293,7 @@ def test_nor_is_one_that_the_run_has_built_and_merged_upon(flight: Flight, base:
     tip = flight.work("p6.1-a", **{"till.py": "2\n"})
     stranger = flight.made([tip], "fix", **{"mine.txt": "x\n"})
     flight.move(stranger)
-    prepared = Prepared(base=stranger, start=stranger, conflicts=())
+    prepared = AttemptStart(base=stranger, start=stranger, conflicts=())
     record_prepared(flight, prepared)
     flight.work("p6.1-b", **{"new.py": "x\n"})
     flight.finished(flight.person.git("rev-parse", REF))
@@ -308,7 +308,7 @@ def test_a_strangers_commit_before_the_phase_stays_and_is_in_nobodys_way(flight:
     assert flight.person.git("ls-tree", "--name-only", REF).split() == ["mine.txt", "old.txt", "till.py"]
 
 
-def record_prepared(flight: Flight, prepared: Prepared) -> None:
+def record_prepared(flight: Flight, prepared: AttemptStart) -> None:
     seen = flight.log.seen("prepared:p6.1-b:1", "prepared", "branch", dict(prepared.plain()), NOW, task_id="p6.1-b")
 
     def write(record: Record) -> None:
@@ -356,7 +356,7 @@ def test_what_an_attempt_began_with_is_the_runs_own(flight: Flight, base: str) -
     flight.merge(ours)
     start = flight.world.candidates.marked(ours, [theirs], "begin", FALLBACK)
     assert start.conflicted == ("same",)
-    record_prepared(flight, Prepared(base=ours, start=start.commit, conflicts=start.conflicted))
+    record_prepared(flight, AttemptStart(base=ours, start=start.commit, conflicts=start.conflicted))
     flight.merge(flight.verify("p6.1-b", flight.made([start.commit], "solved", same="a and b\n")))
     assert flight.take_back(base).branch == DIAGNOSTIC
 

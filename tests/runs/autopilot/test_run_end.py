@@ -9,12 +9,17 @@ import pytest
 from fairwitness.contracts.autopilot.audit import AuditOutcome, RemainingGap
 from fairwitness.contracts.autopilot.completion import CompletionReport
 from fairwitness.contracts.autopilot.events_phase import HumanVerdictRecorded, PhaseSkipped, StepCompleted
-from fairwitness.contracts.autopilot.events_run import BatchCompletionReport, RunCompleted, RunHalted, RunResumed
+from fairwitness.contracts.autopilot.events_run import (
+    AutopilotRunCompleted,
+    AutopilotRunResumed,
+    BatchCompletionReport,
+    RunHalted,
+)
 from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics
 from fairwitness.contracts.autopilot.order import EarlierPhase
 from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
-from fairwitness.contracts.autopilot.vocabulary import HumanWord, PhaseStatus, RunFlag, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, HumanWord, PhaseStatus, RunFlag, StepName
 from fairwitness.errors import UsageError
 from fairwitness.rules.fold_phase import autopilot_event
 from fairwitness.runs.autopilot.log import LoggedEvent, new_event
@@ -58,7 +63,7 @@ def test_a_run_that_completes_is_told_counted_and_archived(tmp_path: Path) -> No
     logbook = _all_pass(tmp_path / "run")
     ended = logbook.ending().complete(None)
     assert logbook.events()[-2:] == ["run_completed", "checkpoint_written"]
-    said = _last(logbook, RunCompleted).details
+    said = _last(logbook, AutopilotRunCompleted).details
     assert (said.phases_completed, said.duration_minutes) == (3, ended.metrics.total_duration_minutes)
     assert (ended.metrics.phases_succeeded, ended.metrics.success_rate, ended.trend) == (3, 1.0, None)
     assert sorted(logbook.tree()) == sorted(FILES)
@@ -120,7 +125,7 @@ def test_an_ending_that_was_told_but_cut_short_is_mended(tmp_path: Path, deed: s
     for found in killed_everywhere(logbook, deed, tmp_path):
         before = found.tree()
         found.ending().mend()
-        if found.log.state().state.meta.status is RunStatus.RUNNING:
+        if found.log.state().state.meta.status is AutopilotRunStatus.RUNNING:
             assert found.tree() == before
             continue
         assert sorted(map(_timeless, found.tree())) == sorted(map(_timeless, whole.tree()))
@@ -134,14 +139,14 @@ def test_an_ending_that_was_told_but_cut_short_is_mended(tmp_path: Path, deed: s
 def test_a_halt_that_somebody_else_told_of_gets_its_files_and_counts_once(tmp_path: Path) -> None:
     logbook = Logbook.create(tmp_path / "run")
     logbook.begins("5")
-    logbook.tell(RunHalted, "5", reason="the tokens of the run are used up", status=RunStatus.FAILED)
+    logbook.tell(RunHalted, "5", reason="the tokens of the run are used up", status=AutopilotRunStatus.FAILED)
     logbook.ending().mend()
     (entry,) = _metrics(logbook.files)
     assert (entry.run_id, entry.phases_attempted) == (RUN, 1)
     assert "the tokens of the run are used up" in logbook.files.get(logbook.ending().diagnose()).decode()
-    logbook.tell(RunResumed, previous_status=RunStatus.FAILED)
+    logbook.tell(AutopilotRunResumed, previous_status=AutopilotRunStatus.FAILED)
     logbook.passes("5")
-    logbook.tell(RunHalted, reason="again", status=RunStatus.FAILED)
+    logbook.tell(RunHalted, reason="again", status=AutopilotRunStatus.FAILED)
     logbook.ending().mend()
     logbook.ending().mend()
     (entry,) = _metrics(logbook.files)
@@ -155,14 +160,14 @@ def test_a_pause_says_why_and_how_to_go_on(tmp_path: Path) -> None:
     logbook.begins("5")
     path = logbook.ending().pause("the breaker is open")
     said = _last(logbook, RunHalted).details
-    assert (said.reason, said.status) == ("the breaker is open", RunStatus.PAUSED)
+    assert (said.reason, said.status) == ("the breaker is open", AutopilotRunStatus.PAUSED)
     page = logbook.files.get(path).decode()
     assert path.startswith(".autopilot/diagnostics/diagnostic-2026-02-09T")
     assert "the breaker is open" in page
     assert f"fairwitness resume {RUN}" in page
     found = read_state(logbook.files)
     assert found is not None
-    assert (found.source, found.state.meta.status) == (StateSource.FILE, RunStatus.PAUSED)
+    assert (found.source, found.state.meta.status) == (StateSource.FILE, AutopilotRunStatus.PAUSED)
     assert not logbook.files.exists(autopilot.METRICS)
 
 
@@ -173,7 +178,7 @@ def test_a_run_that_fails_stays_where_it_was_and_counts_once_however_often_it_en
     first = logbook.ending().fail("phase 5 failed, and phase 6 rests on it")
     assert (first.archived, first.metrics.phases_failed) == (None, 1)
     assert logbook.files.exists(autopilot.STATE)
-    logbook.tell(RunResumed, previous_status=RunStatus.FAILED)
+    logbook.tell(AutopilotRunResumed, previous_status=AutopilotRunStatus.FAILED)
     for phase in ("5", "6", "7"):
         logbook.passes(phase)
     second = logbook.ending().complete(None)

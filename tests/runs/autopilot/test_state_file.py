@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.contracts.autopilot.events_run import CheckpointWritten, RunCompleted
+from fairwitness.contracts.autopilot.events_run import AutopilotRunCompleted, CheckpointWritten
 from fairwitness.contracts.autopilot.order import AutopilotTable
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus, StepName
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.errors import UnsafePath, UsageError
 from fairwitness.rules.fold_autopilot import fold_autopilot
@@ -57,7 +57,7 @@ def test_the_file_alone_says_where_the_run_stands(logbook: Logbook) -> None:
     meta = found.state.meta
     assert (meta.run_id, meta.status, meta.current_phase, meta.current_step) == (
         RUN,
-        RunStatus.RUNNING,
+        AutopilotRunStatus.RUNNING,
         "6",
         StepName.RESEARCH,
     )
@@ -201,7 +201,7 @@ def _bytes() -> int:
 def _completed(logbook: Logbook) -> None:
     logbook.passes("5")
     logbook.fill(30)
-    logbook.tell(RunCompleted)
+    logbook.tell(AutopilotRunCompleted)
     StateFile(logbook.log, logbook.files).refresh()
 
 
@@ -216,7 +216,7 @@ def test_the_archive_holds_all_events_and_the_file_is_gone(logbook: Logbook) -> 
     assert not logbook.files.exists(autopilot.STATE)
     found = read_state(logbook.files)
     assert found is not None
-    assert (found.source, found.state.meta.status) == (StateSource.BACKUP, RunStatus.COMPLETED)
+    assert (found.source, found.state.meta.status) == (StateSource.BACKUP, AutopilotRunStatus.COMPLETED)
     before = logbook.tree()
     StateFile(logbook.log, logbook.files).refresh()
     assert archive(logbook.log, logbook.files) == path

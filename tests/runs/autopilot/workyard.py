@@ -13,13 +13,13 @@ import pytest
 from fairwitness.app.assembly.backends import runner
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import scratch_root
-from fairwitness.contracts.autopilot.events_phase import PhaseStarted, StepStarted, TaskRetried
-from fairwitness.contracts.autopilot.events_run import RunResumed
+from fairwitness.contracts.autopilot.events_phase import PhaseStarted, PhaseStepStarted, TaskRetried
+from fairwitness.contracts.autopilot.events_run import AutopilotRunResumed
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.plan import PlanTask
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.graph.orders import AttemptOrder, Collision, GraphEnd, Prepared, Proof, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Collision, GraphEnd, Proof, Worked
 from fairwitness.dag.executor import execute_graph, graph_flows
 from fairwitness.engine.base import Flow, Json
 from fairwitness.errors import NotReady
@@ -130,7 +130,7 @@ class Yard(Site):
         now = self.log.now()
         started = new_event(PhaseStarted, now, phase="5")
         self.log.append(
-            LoggedEvent(started), LoggedEvent(new_event(StepStarted, now, phase="5", step=StepName.EXECUTE))
+            LoggedEvent(started), LoggedEvent(new_event(PhaseStepStarted, now, phase="5", step=StepName.EXECUTE))
         )
 
     def begin(self, *nodes: TaskNode, purpose: str = "execute-1", asked: PhasePass | None = None) -> int:
@@ -169,7 +169,7 @@ class Yard(Site):
     def work(self, name: str = "p5-a", number: int = 1, *conflicts: str, conflict: Collision | None = None) -> Worked:
         """The agents' part of an attempt."""
         order = self.order(name, number, conflict=conflict)
-        prepared = Prepared(base=self.base, start=self.base, conflicts=conflicts)
+        prepared = AttemptStart(base=self.base, start=self.base, conflicts=conflicts)
         return asyncio.run(self.executing(number)(order, prepared, self.folder(name, order.attempt)))
 
     def carry(self, number: int) -> GraphEnd:
@@ -226,7 +226,7 @@ class Yard(Site):
 
     def resume(self) -> None:
         """Somebody goes on with the run."""
-        self.log.append(LoggedEvent(new_event(RunResumed, self.log.now())))
+        self.log.append(LoggedEvent(new_event(AutopilotRunResumed, self.log.now())))
 
     def rest(self, number: int) -> tuple[TaskNode, ...]:
         return rest_of(self.log, number)

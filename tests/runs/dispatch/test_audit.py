@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.contracts.agents.dispatch import Change, Layer
+from fairwitness.contracts.agents.dispatch import Layer, PathChangeKind
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.git.call import GitFailed
 from fairwitness.runs.dispatch.audit import Audit, audit
@@ -47,8 +47,8 @@ def test_what_a_builder_does_within_its_scope_is_allowed(world: World) -> None:
         world, write("src/shop.py", "price = 2\n"), write("src/a/new.py"), lambda at: (at / "src/shop.py").chmod(0o755)
     )
     assert [(each.path, each.change, each.allowed) for each in found.changed] == [
-        ("src/a/new.py", Change.ADDED, True),
-        ("src/shop.py", Change.MODIFIED, True),
+        ("src/a/new.py", PathChangeKind.ADDED, True),
+        ("src/shop.py", PathChangeKind.MODIFIED, True),
     ]
     assert found.denials == ()
 
@@ -56,8 +56,8 @@ def test_what_a_builder_does_within_its_scope_is_allowed(world: World) -> None:
 def test_a_file_that_is_gone_is_a_change(world: World) -> None:
     found = audited(world, lambda at: (at / "src/shop.py").unlink(), lambda at: (at / "README.md").unlink())
     assert [(each.path, each.change, each.allowed) for each in found.changed] == [
-        ("README.md", Change.DELETED, False),
-        ("src/shop.py", Change.DELETED, True),
+        ("README.md", PathChangeKind.DELETED, False),
+        ("src/shop.py", PathChangeKind.DELETED, True),
     ]
     assert [denial.target for denial in found.denials] == ["README.md"]
 

@@ -7,11 +7,11 @@ import pytest
 
 from fairwitness.agents.roles import ROLES
 from fairwitness.contracts.agents.dispatch import (
-    Change,
     ChangedPath,
     EnforcementTier,
     Layer,
     OutcomeStatus,
+    PathChangeKind,
     Stop,
     Usage,
     UsageSource,
@@ -58,7 +58,7 @@ def test_a_good_dispatch_stands_whole_on_record(world: World) -> None:
     done = world.run(builder(writes("src/shop.py", "price = 2\n")))
     assert done.outcome.status is OutcomeStatus.OK
     assert done.outcome.answer == REPORT
-    assert done.changed == (ChangedPath(path="src/shop.py", change=Change.MODIFIED, allowed=True),)
+    assert done.changed == (ChangedPath(path="src/shop.py", change=PathChangeKind.MODIFIED, allowed=True),)
     assert world.events() == ["dispatch_started", "dispatch_finished"]
     ((step, agent, instance, status, count, retries, notes),) = world.rows(
         "pipeline_telemetry", "step, agent, instance, status, dispatch_count, retry_count, notes"

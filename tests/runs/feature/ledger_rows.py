@@ -5,7 +5,7 @@ from typing import Any
 
 from fairwitness.contracts.common.approvals import ApprovalRecord
 from fairwitness.contracts.common.evidence import Claim, Dispatch, Execution, Observation, Phase
-from fairwitness.contracts.common.vocabulary import Severity, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity, Workflow
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
 from fairwitness.contracts.feature.facts import ChangedFile, FeatureFacts, ReviewFacts, TaskFacts
 from fairwitness.contracts.feature.review import Perspective, ReviewReturn, ReviewScope
@@ -79,7 +79,7 @@ def check(
 def reviewed(ledger: Ledger, review: ReviewReturn, *, body: dict[str, Any] | None = None) -> None:
     """A reviewer's rows, as the harness files them."""
     names = check_names(review.scope)
-    worst: dict[str, tuple[Verdict, Severity | None]] = {}
+    worst: dict[str, tuple[CategoryVerdict, Severity | None]] = {}
     for category, name in names.items():
         found = [each.severity for each in review.findings if each.category is category]
         worst[name] = (category_verdict(review, category), min(found, key=list(Severity).index, default=None))

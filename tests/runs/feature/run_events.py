@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairwitness.contracts.agents.dispatch import Outcome
+from fairwitness.contracts.agents.dispatch import DispatchOutcome
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import Claim
 from fairwitness.contracts.common.tools import Role
@@ -14,12 +14,12 @@ from fairwitness.contracts.feature.events import (
     DispatchFinished,
     DispatchStarted,
     DispatchStatus,
-    RunResumed,
+    FeatureRunResumed,
+    FeatureStepStarted,
     StepFinished,
     StepOutcome,
-    StepStarted,
 )
-from fairwitness.contracts.feature.facts import OPTIONS, Choice, HumanGate, Step
+from fairwitness.contracts.feature.facts import OPTIONS, GateChoice, HumanGate, Step
 from fairwitness.contracts.forge import events as graph
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.demo.sessions import RecordedSession
@@ -39,7 +39,7 @@ _USAGE = {"tokens_in": 1, "tokens_out": 1, "source": "agent"}
 def enter(context: FeatureContext, step: Step) -> None:
     """Begins a step; one that is under way is over then."""
     leave(context)
-    context.write_event(StepStarted(step=step.value))
+    context.write_event(FeatureStepStarted(step=step.value))
 
 
 def leave(context: FeatureContext, outcome: StepOutcome = StepOutcome.ADVANCED) -> None:
@@ -51,10 +51,10 @@ def leave(context: FeatureContext, outcome: StepOutcome = StepOutcome.ADVANCED) 
 
 def resume(context: FeatureContext, step: Step) -> None:
     """The run goes on in a step."""
-    context.write_event(RunResumed(from_step=step.value))
+    context.write_event(FeatureRunResumed(from_step=step.value))
 
 
-def outcome_of(answer: Mapping[str, Any] | None, **differs: Any) -> Outcome:
+def outcome_of(answer: Mapping[str, Any] | None, **differs: Any) -> DispatchOutcome:
     """What a dispatch came to: ok if there is an answer."""
     plain: dict[str, Any] = {
         "status": "ok" if answer is not None else "agent_error",
@@ -64,7 +64,7 @@ def outcome_of(answer: Mapping[str, Any] | None, **differs: Any) -> Outcome:
         "duration_ms": 5,
         **({"answer": dict(answer)} if answer is not None else {"cause": "agent_error", "problems": ["it failed"]}),
     }
-    return Outcome.model_validate(plain | differs)
+    return DispatchOutcome.model_validate(plain | differs)
 
 
 def call(
@@ -155,7 +155,7 @@ def tree_with(context: FeatureContext, files: Mapping[str, str | bytes]) -> str:
     return context.shadow.snapshot(folder, context.repository.tree_of(context.order.base_commit))
 
 
-def ask(context: FeatureContext, gate: HumanGate, answer: Choice | None = None) -> None:
+def ask(context: FeatureContext, gate: HumanGate, answer: GateChoice | None = None) -> None:
     """A question, and its answer if there is one."""
     context.write_event(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
     if answer is not None:

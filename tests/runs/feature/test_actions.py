@@ -8,7 +8,7 @@ import pytest
 from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.vocabulary import Severity
-from fairwitness.contracts.feature.events import DispatchStatus, RunResumed
+from fairwitness.contracts.feature.events import DispatchStatus, FeatureRunResumed
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.contracts.graph.orders import GraphEnd
@@ -118,7 +118,7 @@ def test_a_fix_that_cannot_be_merged_has_its_row_also_after_one_that_was(ground:
     run.play()
     context = run.context
     assert context.state().tasks[FIX_NODE].merged_attempt == 2
-    context.write_event(RunResumed(from_step=Step.CODE_REVIEW.value))
+    context.write_event(FeatureRunResumed(from_step=Step.CODE_REVIEW.value))
     assert begin_graph(context, FIX, [fix_node(["till/vouchers.py"])], 2, ("it is wrong",)) == 3
     asyncio.run(run._carry(3))
     for _ in range(2):

@@ -9,7 +9,7 @@ import pytest
 
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.vocabulary import Severity, Verdict
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity
 from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
@@ -327,17 +327,17 @@ def test_a_review_is_three_rows_with_the_verdict_and_the_severity_of_its_worst_f
     played(context, session)
     rows = context.ledger.tally(context.run_id, review_subject(context, scope), Phase.REVIEW, 2).rows
     assert [(row.check_name.rpartition("-")[2], row.verdict, row.severity, row.passed) for row in rows] == [
-        ("security", Verdict.BLOCKER, Severity.BLOCKER, False),
-        ("architecture", Verdict.APPROVE, None, True),
-        ("correctness", Verdict.APPROVE, Severity.MINOR, True),
+        ("security", CategoryVerdict.BLOCKER, Severity.BLOCKER, False),
+        ("architecture", CategoryVerdict.APPROVE, None, True),
+        ("correctness", CategoryVerdict.APPROVE, Severity.MINOR, True),
     ]
     assert {row.instance for row in rows} == {Perspective.SECURITY.value}
     (told,) = context.state().reviews
     assert (told.scope, told.round, told.perspective) == (scope, 2, Perspective.SECURITY)
     assert {category.value: verdict for category, verdict in told.verdicts.items()} == {
-        "security": Verdict.BLOCKER,
-        "architecture": Verdict.APPROVE,
-        "correctness": Verdict.APPROVE,
+        "security": CategoryVerdict.BLOCKER,
+        "architecture": CategoryVerdict.APPROVE,
+        "correctness": CategoryVerdict.APPROVE,
     }
     assert verify(context.ledger.database, context.run_id) == []
 

@@ -11,7 +11,7 @@ from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.kit import yaml_text
-from fairwitness.rules.feature_plan import Found, resolve_pointer
+from fairwitness.rules.feature_plan import PointerTarget, resolve_pointer
 from fairwitness.rules.tool_policy import may_write
 from fairwitness.runs.feature.briefs import FeatureBriefs, implementer_boxes
 from fairwitness.runs.feature.context import FeatureContext
@@ -65,7 +65,7 @@ def test_an_implementer_sees_its_task_and_exactly_the_sections_it_points_to(
     expected = ""
     for pointer in pointers:
         found = resolve_pointer(pointer, DOCUMENTS)
-        assert isinstance(found, Found)
+        assert isinstance(found, PointerTarget)
         expected += f"{pointer}\n\n{yaml_text.render(found.value)}\n"
     assert f"{pointed.text}\n" == expected
     everything = "".join(box.text for box in brief.inputs)

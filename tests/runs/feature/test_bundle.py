@@ -13,7 +13,7 @@ from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.errors import EventsBroken, LedgerTampered
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.confidence import AT_MOST, confidence_facts, grade
-from fairwitness.rules.evidence_worth import Standing
+from fairwitness.rules.evidence_worth import RowWorth
 from fairwitness.runs.feature.bundle import assemble
 from fairwitness.runs.feature.bundle_page import COLUMNS, HEADINGS, MEANS, bundle_page
 from fairwitness.runs.feature.ledger_queries import dispatches, evaluations
@@ -390,5 +390,5 @@ def test_a_run_without_events_has_no_bundle(ledger: Ledger) -> None:
 
 def test_every_worth_of_a_check_stands_in_one_column_and_every_level_has_its_meaning() -> None:
     counted = [standing for _, kinds in COLUMNS for standing in kinds]
-    assert sorted(counted) == sorted(Standing)
+    assert sorted(counted) == sorted(RowWorth)
     assert set(MEANS) == set(Confidence)

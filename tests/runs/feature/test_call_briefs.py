@@ -9,7 +9,7 @@ import pytest
 from fairwitness.contracts.common.decisions import Advance
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.events import ApprovalAnswered, Degradation, Degraded, ReplanStarted
-from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
+from fairwitness.contracts.feature.facts import GateChoice, HumanGate, Step
 from fairwitness.contracts.feature.review import Perspective
 from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
@@ -71,7 +71,7 @@ def test_every_call_of_the_table_is_an_agents_or_our_own(context: FeatureContext
                 _brief(context, _call(step, name))
 
 
-def _answer(context: FeatureContext, gate: HumanGate, choice: Choice, said: str | None) -> None:
+def _answer(context: FeatureContext, gate: HumanGate, choice: GateChoice, said: str | None) -> None:
     event = ApprovalAnswered(gate_id=gate.value, selected_option=choice.value, auto_selected=False, actor="ada")
     ask(context, gate)
 
@@ -86,9 +86,9 @@ def _answer(context: FeatureContext, gate: HumanGate, choice: Choice, said: str 
 def test_what_people_said_is_passed_on_in_its_order(context: FeatureContext) -> None:
     assert said_so_far(context) is None
     enter(context, Step.RESEARCH_GATE)
-    _answer(context, HumanGate.RESEARCH, Choice.EXPAND, "Look at the tests, too.")
-    _answer(context, HumanGate.PLAN, Choice.APPROVE, None)
-    _answer(context, HumanGate.RESEARCH, Choice.OTHER, "And the docs.")
+    _answer(context, HumanGate.RESEARCH, GateChoice.EXPAND, "Look at the tests, too.")
+    _answer(context, HumanGate.PLAN, GateChoice.APPROVE, None)
+    _answer(context, HumanGate.RESEARCH, GateChoice.OTHER, "And the docs.")
     said = said_so_far(context)
     assert said == (
         "At gate-post-research (expand): Look at the tests, too.\n\nAt gate-post-research (other): And the docs."

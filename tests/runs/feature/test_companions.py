@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.evidence import Dispatch
-from fairwitness.contracts.common.vocabulary import Severity, Verdict, worst_verdict
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity, worst_verdict
 from fairwitness.contracts.feature.design import DesignOutput
 from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.contracts.feature.plan import PlannedTask, PlanOutput, TaskDocument
@@ -315,7 +315,9 @@ def test_every_review_gives_a_verdict_that_the_rules_accept(plain: Any) -> None:
     said = ReviewReturn.model_validate(plain)
     verdict = review_verdict(said)
     assert verdict_problems(verdict) == ()
-    assert verdict.overall is worst_verdict((Verdict.APPROVE, *(VERDICT_OF[each.severity] for each in said.findings)))
+    assert verdict.overall is worst_verdict(
+        (CategoryVerdict.APPROVE, *(VERDICT_OF[each.severity] for each in said.findings))
+    )
     assert read(verdict_page(said).encode(), Format.YAML).value == verdict.plain()
 
 
@@ -367,7 +369,7 @@ def test_no_plan_forges_a_part_of_its_page(plain: Any, tasks: list[Any]) -> None
 def test_no_reviewer_forges_a_part_of_its_page(plain: Any) -> None:
     said = ReviewReturn.model_validate(plain)
     page = findings_page(said)
-    assert _ours(page) == ("## Verdict", *HEADINGS.values(), "## Earlier findings", "## Limits")
+    assert _ours(page) == ("## CategoryVerdict", *HEADINGS.values(), "## Earlier findings", "## Limits")
     assert sum(each.startswith("### ") for each in seen(page).headings) == len(said.findings)
 
 
@@ -388,7 +390,7 @@ def test_hostile_words_change_no_page(hostile: str) -> None:
     assert seen(page).tables == ((4, 4),)
     words = {"title": text, "description": text, "recommendation": text, "evidence": [text], "artifacts": [text]}
     page = findings_page(review(finding("security", "Major", **words)))
-    assert _ours(page) == ("## Verdict", *HEADINGS.values(), "## Earlier findings", "## Limits")
+    assert _ours(page) == ("## CategoryVerdict", *HEADINGS.values(), "## Earlier findings", "## Limits")
 
 
 def _call(step: str, began: str, ended: str, status: str = "DONE", **differs: Any) -> Dispatch:

@@ -17,8 +17,8 @@ from fairwitness.contracts.common.decisions import (
     Wait,
 )
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.feature.events import ApprovalAnswered, DispatchStatus, RunResumed
-from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
+from fairwitness.contracts.feature.events import ApprovalAnswered, DispatchStatus, FeatureRunResumed
+from fairwitness.contracts.feature.facts import GateChoice, HumanGate, Step
 from fairwitness.rules.feature_decision import decide
 from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.feature.context import FeatureContext
@@ -154,7 +154,7 @@ def test_an_end_stands_until_the_run_is_resumed_and_numbers_count_on(context: Fe
     end = _halted(context)
     assert take_decision(context, 2) == end
     assert _types(context)[-3:] == ["decided", "step_finished", "run_finished"]
-    context.write_event(RunResumed(from_step=Step.SETUP.value))
+    context.write_event(FeatureRunResumed(from_step=Step.SETUP.value))
     on = take_decision(context, 2)
     assert on.number == 4
     assert isinstance(on.decision, Advance)
@@ -172,7 +172,7 @@ def test_a_run_may_be_resumed_more_than_once(context: FeatureContext) -> None:
     _halted(context)
     number = 3
     for life in (1, 2):
-        context.write_event(RunResumed(from_step=Step.SETUP.value))
+        context.write_event(FeatureRunResumed(from_step=Step.SETUP.value))
         for _ in range(2):
             taken = take_decision(context, number)
             number = taken.number
@@ -215,7 +215,7 @@ def test_a_person_is_asked_once_and_waited_for(tmp_path: Path) -> None:
     assert _types(context).count("approval_requested") == 1
     assert take_decision(context, 4) == take_decision(context, 4)
     event = ApprovalAnswered(
-        gate_id=HumanGate.RESEARCH.value, selected_option=Choice.PROCEED.value, auto_selected=False, actor="ada"
+        gate_id=HumanGate.RESEARCH.value, selected_option=GateChoice.PROCEED.value, auto_selected=False, actor="ada"
     )
     row = answered(context, event, context.now(), said="Go on.")
     assert (row.mode, row.selected_option, row.actor, row.user_response_raw) == (
@@ -232,8 +232,8 @@ def test_a_person_is_asked_once_and_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("P5")
-@pytest.mark.parametrize("choice", [Choice.EXPAND, Choice.OTHER])
-def test_work_is_sent_back_once_for_each_option_and_its_calls_are_new(tmp_path: Path, choice: Choice) -> None:
+@pytest.mark.parametrize("choice", [GateChoice.EXPAND, GateChoice.OTHER])
+def test_work_is_sent_back_once_for_each_option_and_its_calls_are_new(tmp_path: Path, choice: GateChoice) -> None:
     context = made(tmp_path, mode=ApprovalMode.INTERACTIVE)
     _to_the_first_gate(context)
     context.write_event(

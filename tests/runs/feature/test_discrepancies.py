@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.contracts.agents.dispatch import Change, ChangedPath
+from fairwitness.contracts.agents.dispatch import ChangedPath, PathChangeKind
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.evidence import Phase, SandboxTier
 from fairwitness.contracts.common.vocabulary import Assessment, Size
@@ -70,7 +70,7 @@ def report(
     )
 
 
-CHANGED = (ChangedPath(path="src/a.py", change=Change.MODIFIED, allowed=True),)
+CHANGED = (ChangedPath(path="src/a.py", change=PathChangeKind.MODIFIED, allowed=True),)
 NOTHING = tally()
 
 
@@ -90,8 +90,8 @@ def test_files_are_compared_with_those_really_changed() -> None:
     said = report({"src/a.py": "created", "./src/b.py": "deleted", "src/c.py": "created"})
     changed = (
         *CHANGED,
-        ChangedPath(path="src/b.py", change=Change.DELETED, allowed=True),
-        ChangedPath(path="tests/test_a.py", change=Change.MODIFIED, allowed=False),
+        ChangedPath(path="src/b.py", change=PathChangeKind.DELETED, allowed=True),
+        ChangedPath(path="tests/test_a.py", change=PathChangeKind.MODIFIED, allowed=False),
     )
     assert compare(said, changed, NOTHING, NOTHING) == (
         "the report says that src/a.py was added; it was modified",

@@ -19,7 +19,7 @@ from fairwitness.contracts.feature.events import (
     StepOutcome,
     TaskReverted,
 )
-from fairwitness.contracts.feature.facts import CallFacts, CanStart, Choice, FeatureFacts, HumanGate, Step
+from fairwitness.contracts.feature.facts import CallFacts, CanStart, FeatureFacts, GateChoice, HumanGate, Step
 from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.rules.feature_events import Raised
 from fairwitness.runs.feature.context import FeatureContext
@@ -250,7 +250,7 @@ def test_a_question_belongs_to_its_visit_and_what_was_chosen_before_is_spent(con
 @pytest.mark.req("P5")
 def test_each_answer_is_spent_once_it_has_sent_work_back(context: FeatureContext) -> None:
     gate = HumanGate.RESEARCH
-    for number, choice in enumerate((Choice.EXPAND, Choice.OTHER), start=1):
+    for number, choice in enumerate((GateChoice.EXPAND, GateChoice.OTHER), start=1):
         enter(context, Step.RESEARCH_GATE)
         ask(context, gate, choice)
         here = facts_of(context).approval
@@ -260,7 +260,7 @@ def test_each_answer_is_spent_once_it_has_sent_work_back(context: FeatureContext
     enter(context, Step.RESEARCH_GATE)
     again = facts_of(context).approval
     assert again is not None
-    assert (again.asked, again.selected, again.spent) == (False, None, (Choice.EXPAND, Choice.OTHER))
+    assert (again.asked, again.selected, again.spent) == (False, None, (GateChoice.EXPAND, GateChoice.OTHER))
 
 
 @pytest.mark.req("P7")

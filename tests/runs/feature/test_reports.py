@@ -6,7 +6,7 @@ import pytest
 
 from fairwitness.contracts.common.evidence import CheckRow
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.vocabulary import Assessment, Severity, Status
+from fairwitness.contracts.common.vocabulary import Assessment, CompletionStatus, Severity
 from fairwitness.contracts.feature.facts import TaskFacts
 from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, VerificationReport
 from fairwitness.kit import yaml_text
@@ -90,7 +90,7 @@ def test_a_true_report_keeps_its_opinions_and_takes_its_numbers_from_the_ledger(
     assert [each.tier for each in payload.findings] == [2, 1, 2]
     assert payload.evidence_gate.gate_status is GateStatus.PASSED
     assert (found.agent_output.instance, found.agent_output.started_at) == ("verifier-7", "2026-02-26T15:00:00Z")
-    assert (found.completion.status, found.completion.severity) == (Status.DONE, None)
+    assert (found.completion.status, found.completion.severity) == (CompletionStatus.DONE, None)
     assert found.completion.output_paths == (PATH,)
 
 
@@ -118,7 +118,7 @@ def test_a_lying_verifier_is_corrected_and_each_difference_named() -> None:
         "discrepancies_found: the verifier says none, the ledger some",
     ]
     assert extra(found, "unmet_criteria") == ["ac-2 is unjudged"]
-    assert (found.completion.status, found.completion.severity) == (Status.NEEDS_REVISION, Severity.MAJOR)
+    assert (found.completion.status, found.completion.severity) == (CompletionStatus.NEEDS_REVISION, Severity.MAJOR)
     assert found.completion.evidence_summary is not None
     assert found.completion.evidence_summary.failed == 2
 
@@ -129,7 +129,7 @@ def test_a_verifier_that_sees_ghosts_is_corrected_too() -> None:
     regression = {"check_name": "build", "baseline_result": True, "after_result": False, "detail": "it broke"}
     theirs = said("NEEDS_REVISION", findings=[ghost], regressions=[regression])
     found = made(theirs, facts(*(row(name) for name in BOTH)))
-    assert found.completion.status is Status.DONE
+    assert found.completion.status is CompletionStatus.DONE
     assert found.completion.severity is Severity.CRITICAL, "how bad it is remains an opinion"
     assert found.agent_output.payload.regressions is None
     assert extra(found, "differences") == [
@@ -145,7 +145,7 @@ def test_a_report_exists_also_when_the_verifier_said_nothing() -> None:
     assert found.agent_output.payload.criteria is None
     assert (found.agent_output.instance, found.agent_output.completed_at) == ("task-01", WHEN.completed_at)
     assert extra(found, "differences") == ["the verifier left no report: everything here is from the ledger"]
-    assert found.completion.status is Status.DONE
+    assert found.completion.status is CompletionStatus.DONE
 
 
 @pytest.mark.req("P9", "X1")
@@ -155,7 +155,7 @@ def test_a_report_exists_also_when_nothing_was_run() -> None:
         (only,) = found.agent_output.payload.findings
         assert (only.check_name, only.passed) == (NO_ROWS, False)
         assert found.agent_output.payload.evidence_gate.gate_status is GateStatus.FAILED
-        assert found.completion.status is Status.NEEDS_REVISION
+        assert found.completion.status is CompletionStatus.NEEDS_REVISION
         assert "a baseline check" in extra(found, "open_questions")
 
 

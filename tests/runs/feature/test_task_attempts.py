@@ -10,7 +10,7 @@ import pytest
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.policy import Policy, RetryPolicy
 from fairwitness.contracts.feature.facts import Step
-from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Candidate, Worked
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.feature.task_attempts import FeatureGraphRunner, TaskImplementer
 from fairwitness.runs.feature.tasks import FIX, FIX_NODE, TASKS, begin_graph, fix_node, graphs_of, nodes_of, plan_of
@@ -54,9 +54,9 @@ class Bench:
         }
         return AttemptOrder.model_validate(plain | differs)
 
-    def prepared(self, *conflicts: str) -> Prepared:
+    def prepared(self, *conflicts: str) -> AttemptStart:
         base = self.context.order.base_commit
-        return Prepared(base=base, start=base, conflicts=conflicts)
+        return AttemptStart(base=base, start=base, conflicts=conflicts)
 
     def work(self, order: AttemptOrder, *conflicts: str) -> Worked:
         graph = graphs_of(self.context)[1 if order.node == FIX_NODE else 0]

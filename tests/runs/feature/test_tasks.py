@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.contracts.feature.events import ApprovalAnswered, ApprovalRequested, ReplanStarted, TaskReverted
-from fairwitness.contracts.feature.facts import OPTIONS, Change, Choice, HumanGate, Step
+from fairwitness.contracts.feature.facts import OPTIONS, ChangeKind, GateChoice, HumanGate, Step
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.forge.dag import DagNode
 from fairwitness.contracts.graph.orders import GraphOptions
@@ -161,8 +161,8 @@ def test_an_attempt_is_noted_once_and_with_what_it_changed(context: FeatureConte
     head = context.repository.git.run("rev-parse", "HEAD").decode().strip()
     done = note_attempt(context, "task-01", 1, base, head)
     assert [(file.path, file.change) for file in done.files] == [
-        ("README.md", Change.DELETED),
-        ("new.txt", Change.ADDED),
+        ("README.md", ChangeKind.DELETED),
+        ("new.txt", ChangeKind.ADDED),
     ]
     assert done.tree == context.repository.tree_of(head)
     assert note_attempt(context, "task-01", 1, base, base) == done, "what was noted first stands"
@@ -180,7 +180,12 @@ def test_what_became_of_a_file_is_one_of_three_words() -> None:
         return FileChange(status=status, path=path, old_entry=None, new_entry=None, is_binary=False)
 
     said = changed_files([change("a", "A"), change("b", "D"), change("c", "M"), change("d", "T")])
-    assert [file.change for file in said] == [Change.ADDED, Change.DELETED, Change.MODIFIED, Change.MODIFIED]
+    assert [file.change for file in said] == [
+        ChangeKind.ADDED,
+        ChangeKind.DELETED,
+        ChangeKind.MODIFIED,
+        ChangeKind.MODIFIED,
+    ]
 
 
 WAIVER = "No new test: nothing that runs is changed."
@@ -201,10 +206,10 @@ def test_a_test_is_waived_only_where_a_person_approved_the_very_document_that_sa
     assert waiver_of(document) is not None
     assert not is_waived(context, document), "nobody was asked"
     enter(context, Step.PLAN_GATE)
-    ask(context, HumanGate.PLAN, Choice.REVISE)
+    ask(context, HumanGate.PLAN, GateChoice.REVISE)
     assert not is_waived(context, document)
     enter(context, Step.PLAN_GATE)
-    ask(context, HumanGate.PLAN, Choice.APPROVE)
+    ask(context, HumanGate.PLAN, GateChoice.APPROVE)
     assert is_waived(context, document)
     assert not is_waived(context, task_of(context, "task-01")), "it says nothing of the kind"
     again = _replaced(context, f"{WAIVER} Again.")
@@ -217,6 +222,8 @@ def test_nothing_is_waived_by_a_run_that_answers_itself(context: FeatureContext)
     gate = HumanGate.PLAN
     context.write_event(ApprovalRequested(gate_id=gate.value, options=tuple(option.value for option in OPTIONS[gate])))
     context.write_event(
-        ApprovalAnswered(gate_id=gate.value, selected_option=Choice.APPROVE.value, auto_selected=True, actor="pipeline")
+        ApprovalAnswered(
+            gate_id=gate.value, selected_option=GateChoice.APPROVE.value, auto_selected=True, actor="pipeline"
+        )
     )
     assert not is_waived(context, document)

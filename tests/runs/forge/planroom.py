@@ -13,7 +13,7 @@ from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.documents import ChangeRequest
-from fairwitness.contracts.forge.events import RunStarted
+from fairwitness.contracts.forge.events import ForgeRunStarted
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan, ForgeTable
 from fairwitness.contracts.graph.orders import GraphOptions
@@ -207,7 +207,7 @@ class PlanRoom:
         plan = as_plan(answer)
         self.log.propose(plan)
         self.log.seal(plan, ADA)
-        self.log.write(lambda _now: (RunStarted(),))
+        self.log.write(lambda _now: (ForgeRunStarted(),))
 
     def request(self) -> str:
         """A refinery asks for more."""

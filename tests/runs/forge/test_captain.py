@@ -14,10 +14,10 @@ import pytest
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.forge.dag import DagOverlay
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
-from fairwitness.contracts.forge.events import RunResumed
+from fairwitness.contracts.forge.events import ForgeRunResumed
 from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.errors import UsageError
-from fairwitness.rules.next_forge_move import MoveKind, next_move
+from fairwitness.rules.next_forge_move import ForgeMoveKind, next_move
 from fairwitness.runs.forge.captain import NOBODY
 from fairwitness.runs.forge.change_requests import request_of, request_state
 from fairwitness.runs.forge.plan_files import approve, read_plan, write_plan
@@ -176,7 +176,7 @@ def test_a_dispatch_that_fails_ends_the_run_and_is_made_anew_when_it_goes_on(con
     context.plan()  # nothing was recorded
     assert context.types() == ["run.failed"]
     assert "the captain brought no plan: agent_error" in context.said("run.failed")["reason"]
-    context.log.write(lambda _now: (RunResumed(),))
+    context.log.write(lambda _now: (ForgeRunResumed(),))
     context.script("captain-1", planned())
     context.plan()
     assert context.ended() == ["captain-1", "captain-1-2"]
@@ -250,7 +250,7 @@ def test_what_does_not_fit_is_told_the_captain_and_the_second_time_it_is_the_end
     assert context.types()[-1] == "overlay.refused"
     order = context.log.order()
     assert order is not None
-    assert next_move(context.log.course(), order.mode, order.limits).kind is MoveKind.REPLAN
+    assert next_move(context.log.course(), order.mode, order.limits).kind is ForgeMoveKind.REPLAN
     context.replan()
     assert "task-777" in context.prompt("captain-cr-001-2").partition("Why your last answer could not be applied")[2]
     assert context.types()[-2:] == ["overlay.refused", "cr.rejected"]

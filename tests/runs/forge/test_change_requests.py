@@ -13,7 +13,7 @@ import pytest
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.documents import ChangeRequest, ForgeTask
-from fairwitness.contracts.forge.events import RunFailed, RunStarted
+from fairwitness.contracts.forge.events import ForgeRunStarted, RunFailed
 from fairwitness.contracts.forge.returns import CaptainReturn, SpecFile
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan
 from fairwitness.contracts.graph.orders import AttemptOrder, GraphOptions
@@ -22,7 +22,7 @@ from fairwitness.kit.documents import Format, read
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
 from fairwitness.rules import graph_events
-from fairwitness.rules.change_requests import Verdict
+from fairwitness.rules.change_requests import RequestDecision
 from fairwitness.runs.forge.change_requests import (
     decide,
     emit,
@@ -124,7 +124,7 @@ def log(tmp_path: Path, clock: Ticking) -> Iterator[ForgeLog]:
     log.create(order(), repo_url="file:///here", model="scripted")
     log.propose(plan())
     log.seal(plan(), ADA)
-    log.write(lambda _now: (RunStarted(),))
+    log.write(lambda _now: (ForgeRunStarted(),))
     yield log
     ledger.close()
 
@@ -248,10 +248,10 @@ def test_what_no_document_may_hold_is_spelled_out_and_the_request_is_not_lost(lo
 @pytest.mark.req("F4")
 def test_a_person_moves_a_request_out_of_pending_once(log: ForgeLog) -> None:
     emit(log, "refinery-01", 1, [request(), request("Two")])
-    decide(log, "cr-001", Verdict.APPROVE, ADA)
-    decide(log, "cr-001", Verdict.APPROVE, ADA)  # as after a kill
-    decide(log, "cr-002", Verdict.REJECT, ADA, "Too much.")
-    decide(log, "cr-002", Verdict.REJECT, ADA, "Too much.")
+    decide(log, "cr-001", RequestDecision.APPROVE, ADA)
+    decide(log, "cr-001", RequestDecision.APPROVE, ADA)  # as after a kill
+    decide(log, "cr-002", RequestDecision.REJECT, ADA, "Too much.")
+    decide(log, "cr-002", RequestDecision.REJECT, ADA, "Too much.")
     assert told(log)[2:] == ["cr.approved cr-001", "cr.rejected cr-002"]
     first, second = requests_of(log)
     approved = next(event for event in log.ledger.events(RUN) if event.type == "cr.approved")
@@ -265,24 +265,24 @@ def test_a_person_moves_a_request_out_of_pending_once(log: ForgeLog) -> None:
 @pytest.mark.parametrize(
     ("cr_id", "verdict", "actor", "reason", "words"),
     [
-        ("cr-001", Verdict.APPROVE, "refinery-01", None, "refinery-01 emitted the request"),
-        ("cr-001", Verdict.REJECT, " Refinery-01", "no", "emitted the request and cannot decide"),
-        ("cr-001", Verdict.REJECT, ADA, " ", "without a reason"),
-        ("cr-001", Verdict.APPLY, ADA, None, "the request is pending"),
-        ("cr-002", Verdict.APPROVE, "Bob", None, "the request is approved"),
-        ("cr-002", Verdict.REJECT, ADA, "no", "the request is approved"),
-        ("cr-002", Verdict.APPLY, ADA, None, "applied only by the captain's additions"),
-        ("cr-003", Verdict.APPROVE, ADA, None, "the request is rejected"),
-        ("cr-003", Verdict.REJECT, ADA, "another reason", "the request is rejected"),
-        ("cr-009", Verdict.APPROVE, ADA, None, "no change request 'cr-009'"),
+        ("cr-001", RequestDecision.APPROVE, "refinery-01", None, "refinery-01 emitted the request"),
+        ("cr-001", RequestDecision.REJECT, " Refinery-01", "no", "emitted the request and cannot decide"),
+        ("cr-001", RequestDecision.REJECT, ADA, " ", "without a reason"),
+        ("cr-001", RequestDecision.APPLY, ADA, None, "the request is pending"),
+        ("cr-002", RequestDecision.APPROVE, "Bob", None, "the request is approved"),
+        ("cr-002", RequestDecision.REJECT, ADA, "no", "the request is approved"),
+        ("cr-002", RequestDecision.APPLY, ADA, None, "applied only by the captain's additions"),
+        ("cr-003", RequestDecision.APPROVE, ADA, None, "the request is rejected"),
+        ("cr-003", RequestDecision.REJECT, ADA, "another reason", "the request is rejected"),
+        ("cr-009", RequestDecision.APPROVE, ADA, None, "no change request 'cr-009'"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_and_nothing_is_written(
-    log: ForgeLog, cr_id: str, verdict: Verdict, actor: str, reason: str | None, words: str
+    log: ForgeLog, cr_id: str, verdict: RequestDecision, actor: str, reason: str | None, words: str
 ) -> None:
     emit(log, "refinery-01", 1, [request(), request("Two"), request("Three")])
-    decide(log, "cr-002", Verdict.APPROVE, ADA)
-    decide(log, "cr-003", Verdict.REJECT, ADA, "no")
+    decide(log, "cr-002", RequestDecision.APPROVE, ADA)
+    decide(log, "cr-003", RequestDecision.REJECT, ADA, "no")
     before = told(log)
     with pytest.raises(UsageError, match=words):
         decide(log, cr_id, verdict, actor, reason)
@@ -292,9 +292,9 @@ def test_what_cannot_be_decided_is_refused_and_nothing_is_written(
 @pytest.mark.req("F4")
 def test_of_two_who_decide_at_the_same_time_the_second_is_told(log: ForgeLog, clock: Ticking) -> None:
     emit(log, "refinery-01", 1, [request()])
-    clock.at(1, partial(decide, ForgeLog(log.ledger, RUN), "cr-001", Verdict.REJECT, "Bob", "no"))
+    clock.at(1, partial(decide, ForgeLog(log.ledger, RUN), "cr-001", RequestDecision.REJECT, "Bob", "no"))
     with pytest.raises(UsageError, match="the request is rejected"):
-        decide(log, "cr-001", Verdict.APPROVE, ADA)
+        decide(log, "cr-001", RequestDecision.APPROVE, ADA)
     assert told(log)[1:] == ["cr.rejected cr-001"]
 
 
@@ -324,7 +324,7 @@ def test_what_the_captain_adds_goes_in_whole_while_others_work(log: ForgeLog) ->
 @pytest.mark.req("F4")
 def test_what_a_person_approved_stays_the_persons_word(log: ForgeLog) -> None:
     emit(log, "refinery-01", 1, [request()])
-    decide(log, "cr-001", Verdict.APPROVE, ADA)
+    decide(log, "cr-001", RequestDecision.APPROVE, ADA)
     assert extend(log, "cr-001", FITTING, "captain") == ()
     assert told(log)[1:] == ["cr.approved cr-001", "overlay.applied cr-001"]
     assert request_of(log, "cr-001").decided_by == ADA
@@ -375,7 +375,7 @@ def test_a_captain_may_turn_a_request_down(log: ForgeLog) -> None:
     emit(log, "refinery-01", 1, [request(), request("Two")])
     assert extend(log, "cr-001", rejecting(), "captain") == ()
     assert extend(log, "cr-001", rejecting(), "captain") == ()
-    decide(log, "cr-002", Verdict.APPROVE, ADA)
+    decide(log, "cr-002", RequestDecision.APPROVE, ADA)
     assert extend(log, "cr-002", rejecting(), "captain") == ()
     assert told(log)[2:] == ["cr.rejected cr-001", "cr.approved cr-002", "cr.rejected cr-002"]
     assert [each.decided_by for each in requests_of(log)] == ["captain", "captain"]
@@ -387,7 +387,7 @@ def test_a_captain_may_turn_a_request_down(log: ForgeLog) -> None:
 @pytest.mark.parametrize("said", [FITTING, rejecting()])
 def test_whoever_emitted_a_request_cannot_answer_it_either(log: ForgeLog, said: CaptainReturn) -> None:
     emit(log, "captain", 1, [request(), request("Two")])
-    decide(log, "cr-002", Verdict.APPROVE, ADA)
+    decide(log, "cr-002", RequestDecision.APPROVE, ADA)
     for cr_id in ("cr-001", "cr-002"):
         with pytest.raises(UsageError, match="emitted the request and cannot decide about it"):
             extend(log, cr_id, said, "captain")
@@ -408,7 +408,7 @@ def test_a_node_that_starts_meanwhile_is_seen(log: ForgeLog, clock: Ticking, ask
 @pytest.mark.req("F4", "F5")
 def test_a_person_who_rejects_meanwhile_is_heard(log: ForgeLog, clock: Ticking) -> None:
     emit(log, "refinery-01", 1, [request()])
-    clock.at(2, partial(decide, ForgeLog(log.ledger, RUN), "cr-001", Verdict.REJECT, ADA, "no"))
+    clock.at(2, partial(decide, ForgeLog(log.ledger, RUN), "cr-001", RequestDecision.REJECT, ADA, "no"))
     assert extend(log, "cr-001", FITTING, "captain") == ()
     assert told(log)[1:] == ["cr.rejected cr-001"]
     assert applied_nothing(log)
@@ -417,7 +417,7 @@ def test_a_person_who_rejects_meanwhile_is_heard(log: ForgeLog, clock: Ticking) 
 @pytest.mark.req("F4")
 def test_a_person_who_approves_meanwhile_is_the_one_who_did(log: ForgeLog, clock: Ticking) -> None:
     emit(log, "refinery-01", 1, [request()])
-    clock.at(2, partial(decide, ForgeLog(log.ledger, RUN), "cr-001", Verdict.APPROVE, ADA))
+    clock.at(2, partial(decide, ForgeLog(log.ledger, RUN), "cr-001", RequestDecision.APPROVE, ADA))
     assert extend(log, "cr-001", FITTING, "captain") == ()
     assert told(log)[1:] == ["cr.approved cr-001", "overlay.applied cr-001"]
     assert request_of(log, "cr-001").decided_by == ADA
@@ -445,7 +445,7 @@ def test_a_run_that_has_ended_grows_no_more(log: ForgeLog) -> None:
 @pytest.mark.req("F4")
 def test_a_request_that_nothing_comes_of_is_given_up_once(log: ForgeLog) -> None:
     emit(log, "refinery-01", 1, [request(), request("Two"), request("Three")])
-    decide(log, "cr-002", Verdict.APPROVE, ADA)
+    decide(log, "cr-002", RequestDecision.APPROVE, ADA)
     assert extend(log, "cr-003", FITTING, "captain") == ()
     for cr_id in ("cr-001", "cr-001", "cr-002", "cr-003"):
         give_up(log, cr_id, "The captain found no answer.")
@@ -457,9 +457,9 @@ def test_a_request_that_nothing_comes_of_is_given_up_once(log: ForgeLog) -> None
 @pytest.mark.req("F4")
 def test_a_person_may_reject_what_was_approved_once_it_did_not_fit(log: ForgeLog) -> None:
     emit(log, "refinery-01", 1, [request()])
-    decide(log, "cr-001", Verdict.APPROVE, ADA)
+    decide(log, "cr-001", RequestDecision.APPROVE, ADA)
     assert extend(log, "cr-001", answer(), "captain")
-    decide(log, "cr-001", Verdict.REJECT, ADA, "It cannot be done.")
+    decide(log, "cr-001", RequestDecision.REJECT, ADA, "It cannot be done.")
     assert request_of(log, "cr-001").status == "rejected"
 
 

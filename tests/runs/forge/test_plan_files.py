@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.contracts.forge.events import RunStarted
+from fairwitness.contracts.forge.events import ForgeRunStarted
 from fairwitness.errors import Immutable, StoreError, UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.forge.log import ForgeLog
@@ -199,7 +199,7 @@ def begun(context: PlanRoom) -> None:
     context.log.propose(plan)
     context.log.seal(plan, ADA)
     lock_specs(context.store, context.layout, context.log.specs())
-    context.log.write(lambda _now: (RunStarted(),))
+    context.log.write(lambda _now: (ForgeRunStarted(),))
 
 
 @pytest.mark.req("F7")

@@ -9,7 +9,7 @@ from fairwitness.contracts.common.approvals import ApprovalMode, ApprovalRequest
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.graph.forge_order import Decider, ForgeTable
 from fairwitness.errors import UsageError
-from fairwitness.rules.next_forge_move import MoveKind, next_move
+from fairwitness.rules.next_forge_move import ForgeMoveKind, next_move
 from fairwitness.runs.forge.change_requests import request_of
 from fairwitness.runs.forge.plan_files import write_plan
 from fairwitness.runs.forge.questions import answer, open_question
@@ -44,7 +44,7 @@ def say(context: PlanRoom, option: str, said: str | None = None) -> str:
     return answer(context.log, context.store, context.layout, option, said, ADA)
 
 
-def next_kind(context: PlanRoom) -> MoveKind:
+def next_kind(context: PlanRoom) -> ForgeMoveKind:
     order = context.log.order()
     assert order is not None
     return next_move(context.log.course(), order.mode, order.limits).kind
@@ -70,7 +70,7 @@ def test_the_captains_questions_are_answered_in_words_and_he_plans_anew(context:
     assert say(context, "answer", " Crowns. ") == "interview.1"
     assert context.types()[-2:] == ["captain.message", "plan.returned"]
     assert context.said("captain.message") == {"speaker": "user", "text": "Crowns.", "round": 1}
-    assert next_kind(context) is MoveKind.PLAN
+    assert next_kind(context) is ForgeMoveKind.PLAN
     with pytest.raises(UsageError, match="has no open question"):
         say(context, "answer", "Crowns.")
     propose(context, "And which coins?")
@@ -134,7 +134,7 @@ def test_a_run_that_is_abandoned_ends_and_keeps_what_it_wrote(context: PlanRoom)
     propose(context)
     assert say(context, "abandon") == "plan-review.1"
     assert context.said("run.failed") == {"reason": f"abandoned by {ADA}"}
-    assert next_kind(context) is MoveKind.END
+    assert next_kind(context) is ForgeMoveKind.END
     assert open_question(context.log) is None
     assert context.path("dag.json").exists()
 
@@ -155,7 +155,7 @@ def test_a_change_request_is_put_to_the_person_where_the_settings_say_so(context
         say(context, "reject")
     assert say(context, "approve") == "cr-001"
     assert request_of(context.log, "cr-001").decided_by == ADA
-    assert next_kind(context) is MoveKind.REPLAN
+    assert next_kind(context) is ForgeMoveKind.REPLAN
 
 
 @pytest.mark.req("F4")
@@ -165,7 +165,7 @@ def test_a_change_request_may_be_turned_down(context: PlanRoom) -> None:
     assert say(context, "reject", "Not now.") == "cr-001"
     assert context.said("cr.rejected") == {"crId": "cr-001", "actor": ADA, "reason": "Not now."}
     assert request_of(context.log, "cr-001").status is ChangeRequestStatus.REJECTED
-    assert next_kind(context) is MoveKind.EXECUTE
+    assert next_kind(context) is ForgeMoveKind.EXECUTE
 
 
 @pytest.mark.req("F9")

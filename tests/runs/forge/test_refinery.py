@@ -15,7 +15,7 @@ from fairwitness.agents.toolset.model import TEXT_LIMIT, ToolFailed
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
 from fairwitness.contracts.forge.documents import ChangeRequest
-from fairwitness.contracts.graph.orders import AttemptOrder, MergeMember, Prepared
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, MergeMember
 from fairwitness.runs.forge.refinery import refinery_tools
 from fairwitness.sandbox.scripted import ScriptedRunner
 
@@ -49,7 +49,7 @@ class Refinery:
         self.folder, self.wanted = folder, list[ChangeRequest]()
         self.ran: list[tuple[str, ...]] = []
         self.says: Callable[[tuple[str, ...]], str] = lambda argv: f"exit code 0\nstdout:\n{argv[0]} is content"
-        prepared = Prepared(base="c" * 40, start="d" * 40, conflicts=conflicts)
+        prepared = AttemptStart(base="c" * 40, start="d" * 40, conflicts=conflicts)
         self.tools = refinery_tools(
             ORDER,
             prepared,

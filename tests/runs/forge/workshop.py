@@ -15,11 +15,11 @@ from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import AgentType, Dag, DagMetadata, DagNode, NodeState, NodeType
-from fairwitness.contracts.forge.documents import Complexity, ForgeTask
+from fairwitness.contracts.forge.documents import ForgeTask, TaskComplexity
 from fairwitness.contracts.forge.events import NodeChanged
 from fairwitness.contracts.forge.returns import SpecFile
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan, ForgeTable
-from fairwitness.contracts.graph.orders import AttemptOrder, Collision, GraphOptions, MergeMember, Prepared, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Collision, GraphOptions, MergeMember, Worked
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
@@ -119,7 +119,7 @@ def plan() -> ForgePlan:
             type=node.agentType,
             dependencies=node.dependencies,
             acceptance_criteria=("it is done",),
-            estimated_complexity=Complexity.SMALL,
+            estimated_complexity=TaskComplexity.SMALL,
             status=NodeState.PENDING,
             branch=None,
             attemptId=None,
@@ -212,9 +212,9 @@ class Workshop:
             conflict=conflict,
         )
 
-    def prepared(self, *conflicts: str) -> Prepared:
+    def prepared(self, *conflicts: str) -> AttemptStart:
         base = self.repository.commit("HEAD")
-        return Prepared(base=base, start=base, conflicts=conflicts)
+        return AttemptStart(base=base, start=base, conflicts=conflicts)
 
     def folder(self, node: str, attempt: int = 1) -> Path:
         return self.worktrees.create(RUN, node, attempt, "HEAD").folder

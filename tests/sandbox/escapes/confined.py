@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.sandbox import Command, Confinement, Limits, Network
+from fairwitness.contracts.common.sandbox import Command, Confinement, Network, SandboxLimits
 from fairwitness.sandbox.runner import Runner
 from sandbox.escapes.judge import Ran
 
@@ -37,7 +37,7 @@ def run_confined(
     command = Command(
         argv=tuple(argv),
         confinement=confinement,
-        limits=Limits.model_validate(dict(limits)),
+        limits=SandboxLimits.model_validate(dict(limits)),
         purpose="an attempt to get out",
     )
     started = time.monotonic()

@@ -15,7 +15,7 @@ import pytest
 
 from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits
+from fairwitness.contracts.common.sandbox import Command, Confinement, End, SandboxLimits
 from fairwitness.git.call import git
 from fairwitness.sandbox.runner import Finished
 from sandbox.escapes import world
@@ -79,7 +79,9 @@ def run(tier: SandboxTier, scene: world.Scene) -> Run:
         )
         argv = (_PYTHON, "-I", "-S", "-c", program)
         return running.run(
-            Command(argv=argv, confinement=confinement, limits=Limits(wall_s=60), purpose="a duty", observe=observe)
+            Command(
+                argv=argv, confinement=confinement, limits=SandboxLimits(wall_s=60), purpose="a duty", observe=observe
+            )
         )
 
     return start

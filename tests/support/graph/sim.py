@@ -10,12 +10,12 @@ from random import Random
 
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState
-from fairwitness.contracts.forge.events import RunCompleted, RunFailed, RunResumed, RunStarted
+from fairwitness.contracts.forge.events import ForgeRunCompleted, ForgeRunResumed, ForgeRunStarted, RunFailed
 from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
 from fairwitness.dag.executor import execute_graph, graph_flows
 from fairwitness.engine.base import Flow, Json
-from fairwitness.rules.schedule import DagOutcome, RunEnd, dag_outcome
+from fairwitness.rules.schedule import DagOutcome, GraphProgress, dag_outcome
 from support.graph.sim_desk import SimDesk
 from support.graph.sim_engine import SimEngine, Takes
 from support.graph.sim_faults import Blow, Climate, Fault, Told, Verdicts, Weather
@@ -119,7 +119,7 @@ class GraphWorld:
 
     async def _carried_out(self, flow: Flow) -> Json:
         if not self.runner.is_begun:
-            self.runner.append((RunStarted(),))
+            self.runner.append((ForgeRunStarted(),))
         return (await execute_graph(flow, self.runner, self.runner.run_id, self.options)).plain()
 
     async def _answered(self) -> Json:
@@ -139,13 +139,13 @@ class GraphWorld:
         await self.ground.weather.breath()
         run = self.runner.run
         if not run.is_over:
-            events: list[EventData] = [RunResumed()] if run.is_paused and end.completed else []
+            events: list[EventData] = [ForgeRunResumed()] if run.is_paused and end.completed else []
             if end.reason is not None:
-                events += [RunFailed(reason=end.reason), *(() if is_last else (RunResumed(),))]
-            elif self.outcome().end is RunEnd.GOING:
+                events += [RunFailed(reason=end.reason), *(() if is_last else (ForgeRunResumed(),))]
+            elif self.outcome().end is GraphProgress.GOING:
                 return False  # an overlay came after the executor had looked for the last time
             else:
-                events.append(RunCompleted() if end.completed else RunFailed(reason="some nodes cannot be merged"))
+                events.append(ForgeRunCompleted() if end.completed else RunFailed(reason="some nodes cannot be merged"))
             self.runner.append(events)
             if not is_last:
                 await rest(5.0)  # until somebody has looked at it

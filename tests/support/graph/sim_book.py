@@ -9,16 +9,16 @@ from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState
 from fairwitness.contracts.forge.events import (
     ChangeRequestEmitted,
     ChangeRequestRejected,
+    ForgeRunResumed,
     OverlayApplied,
     OverlayRefused,
     PlanApproved,
     PlanProposed,
     RunCreated,
     RunPaused,
-    RunResumed,
 )
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus
-from fairwitness.contracts.graph.orders import Plan
+from fairwitness.contracts.graph.orders import GraphPlan
 from fairwitness.rules.dag import grown_dag, is_exhausted, run_counts
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
 from fairwitness.rules.graph_events import reopened
@@ -60,7 +60,7 @@ class SimBook:
         """Whether the run executes, or did."""
         return any(envelope.type == "run.started" for envelope in self.written)
 
-    async def plan(self) -> Plan:
+    async def plan(self) -> GraphPlan:
         """The graph as it stands now."""
         await self.ground.weather.breath()
         return self._plan
@@ -95,7 +95,7 @@ class SimBook:
     def resume(self) -> None:
         """Somebody lets a paused run go on."""
         if self.run.is_paused and not self.run.is_over:
-            self.append((RunResumed(),))
+            self.append((ForgeRunResumed(),))
 
     def grow(self, overlay: DagOverlay) -> tuple[Problem, ...]:
         """Applies an overlay whole, or refuses it whole."""
@@ -191,9 +191,9 @@ def _most(nodes: Mapping[str, NodeStatus]) -> dict[str, int]:
     return {name: node.maxAttempts for name, node in nodes.items()}
 
 
-def planned(base: Dag, dag: Dag) -> Plan:
+def planned(base: Dag, dag: Dag) -> GraphPlan:
     """A plan by what the nodes say about themselves: what they write and how long they may take."""
     said = {node.id: node.metadata or {} for node in dag.nodes}
     writes = {name: frozenset(about["writes"]) for name, about in said.items() if "writes" in about}
     estimates = {name: about["estimate"] for name, about in said.items() if "estimate" in about}
-    return Plan(base, dag, estimates or None, writes or None)
+    return GraphPlan(base, dag, estimates or None, writes or None)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from fairwitness.contracts.graph.orders import (
     AttemptOrder,
+    AttemptStart,
     Candidate,
     Clash,
     Landing,
     MergeOrder,
-    Prepared,
     Proof,
     Stack,
     TargetMove,
@@ -33,7 +33,7 @@ class SimBench:
 
     ground: Ground
 
-    async def prepare(self, order: AttemptOrder) -> Prepared:
+    async def prepare(self, order: AttemptOrder) -> AttemptStart:
         """A branch with the target and all that the attempt includes."""
         await self._spend(order, "prepare")
         git = self.ground.git
@@ -41,9 +41,9 @@ class SimBench:
         self.ground.watch.began(order, start)
         await self.ground.weather.breath()
         conflicts = () if order.conflict is None else order.conflict.paths
-        return Prepared(base=base, start=start, conflicts=conflicts)
+        return AttemptStart(base=base, start=start, conflicts=conflicts)
 
-    async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
+    async def work(self, order: AttemptOrder, prepared: AttemptStart) -> Worked:
         """Lets an agent work; one that had finished is not paid again."""
         ground, about = self.ground, _about(order)
         if order.branch not in ground.answers:
@@ -62,7 +62,7 @@ class SimBench:
             await ground.weather.breath()
         return ground.answers[order.branch]
 
-    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+    async def commit(self, order: AttemptOrder, prepared: AttemptStart, worked: Worked) -> Candidate | None:
         """What the agent left; None if it changed nothing."""
         await self._spend(order, "commit")
         if self.ground.verdicts.says(Fault.IDLE, *_about(order)):
@@ -71,7 +71,7 @@ class SimBench:
         await self.ground.weather.breath()
         return Candidate(node=order.node, commit=commit, tree=commit)
 
-    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+    async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
         """Runs the checks on it."""
         await self._spend(order, "prove")
         if self.ground.verdicts.says(Fault.RED, *_about(order)):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState
-from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, Candidate, GraphOptions, Plan
-from fairwitness.rules.schedule import GOOD_ENOUGH, claim_of, collide
+from fairwitness.contracts.graph.orders import MERGE, AttemptOrder, Candidate, GraphOptions, GraphPlan
+from fairwitness.rules.schedule import GOOD_ENOUGH, collide, write_set
 from support.graph.sim_git import SimGit
 from support.graph.sim_journal import Kept
 
@@ -61,7 +61,7 @@ class Watch:
             "runningTasks": self._counts[NodeState.RUNNING],
         }
 
-    def grows(self, plan: Plan) -> None:
+    def grows(self, plan: GraphPlan) -> None:
         """The graph is this now."""
         self._facts = {node.id: node for node in plan.dag.nodes}
         self._writes = plan.writes
@@ -135,9 +135,9 @@ class Watch:
         for other in node.dependencies:
             enough = GOOD_ENOUGH[self._facts[other].type, node.type]
             self._expect(self.nodes[other].state in enough, f"{name} starts while {other} is {self.nodes[other].state}")
-        claim = claim_of(name, self._writes)
+        claim = write_set(name, self._writes)
         for other in self._running if self._writes is not None else ():
-            collides = collide(claim, claim_of(other, self._writes))
+            collides = collide(claim, write_set(other, self._writes))
             self._expect(not collides, f"{name} starts beside {other}, which writes the same")
 
     def submitted(self, kept: Kept) -> None:

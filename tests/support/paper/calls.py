@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairwitness.agents.roles import ROLES
-from fairwitness.contracts.agents.dispatch import Brief, Outcome, OutcomeStatus, Usage, UsageSource
-from fairwitness.contracts.common.budgets import Level, OverBudget, Reservation, Resource
+from fairwitness.contracts.agents.dispatch import Brief, DispatchOutcome, OutcomeStatus, Usage, UsageSource
+from fairwitness.contracts.common.budgets import BudgetLevel, OverBudget, Reservation, Resource
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.tools import Role
@@ -80,11 +80,11 @@ class PaperCaller(Caller):
         may_run_out = any(ending.how is How.OVER_BUDGET for ending in self._script.calls.values())
         return may_run_out and facts_of(self._context).can_start is CanStart.NEVER
 
-    def _outcome(self, brief: Brief, step: Step, visit: int, ending: Ending) -> Outcome:
+    def _outcome(self, brief: Brief, step: Step, visit: int, ending: Ending) -> DispatchOutcome:
         usage = Usage(source=UsageSource.CASSETTE, tokens_in=900, tokens_out=100)
         if ending.how in _FAILED:
             cause = ErrorCause.TIMEOUT if ending.how is How.TIMEOUT else ending.cause
-            return Outcome(
+            return DispatchOutcome(
                 status=_FAILED[ending.how],
                 raw_text="",
                 problems=(f"the script says {ending.how.value}",),
@@ -94,7 +94,7 @@ class PaperCaller(Caller):
                 duration_ms=1,
             )
         answer = answer_of(self._context, brief, step.value, visit, ending)
-        return Outcome(
+        return DispatchOutcome(
             status=OutcomeStatus.OK,
             answer=answer,
             raw_text="",
@@ -132,14 +132,14 @@ class PaperCaller(Caller):
         return StartedDispatch(DispatchHistory(started=(row,)), reservation, _SEEN, now)
 
     def _over_budget(self, brief: Brief, position: DispatchPosition) -> Dispatched:
-        refused = OverBudget(level=Level.RUN, what=Resource.TOKENS, cap=1000, used=1000, asked=1)
+        refused = OverBudget(level=BudgetLevel.RUN, what=Resource.TOKENS, cap=1000, used=1000, asked=1)
         now = self._context.now()
         self._shared.ledger.record(
             brief.run_id,
             lambda record: self._shared.recorder.over_budget(record, brief, position, refused, timestamp=now),
         )
         return Dispatched(
-            outcome=Outcome(
+            outcome=DispatchOutcome(
                 status=OutcomeStatus.OVER_BUDGET,
                 raw_text="",
                 problems=("the script says that nothing is left",),

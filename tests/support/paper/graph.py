@@ -8,19 +8,19 @@ from pathlib import Path
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import Execution, Phase, SandboxTier
 from fairwitness.contracts.common.vocabulary import Assessment
-from fairwitness.contracts.feature.facts import Change, ChangedFile
+from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.forge.dag import DagNode, NodeState
 from fairwitness.contracts.graph.orders import (
     AttemptOrder,
     AttemptResult,
+    AttemptStart,
     Candidate,
     Culprit,
     GraphEnd,
-    Landed,
+    LandedMember,
     MergeResult,
-    Prepared,
 )
 from fairwitness.ledger.record import Record
 from fairwitness.rules import graph_events
@@ -44,7 +44,7 @@ def hash_of(*words: object) -> str:
 
 def changed_by(task: str) -> ChangedFile:
     """The one file that a task changes."""
-    return ChangedFile(path=f"till/{task.replace('-', '_')}.py", change=Change.MODIFIED)
+    return ChangedFile(path=f"till/{task.replace('-', '_')}.py", change=ChangeKind.MODIFIED)
 
 
 def write_rows(
@@ -189,7 +189,7 @@ class PaperGraph:
         )
         if runner.run().nodes[node.id].status is NodeState.PENDING:
             self._tell(lambda now: graph_events.started(runner.run().nodes[node.id], node, order, now))
-        prepared = Prepared(base=context.order.base_commit, start=context.order.base_commit, conflicts=())
+        prepared = AttemptStart(base=context.order.base_commit, start=context.order.base_commit, conflicts=())
         worked = await self._work(order, prepared, Path())
         result = await self._proven(order, prepared) if worked.done else None
         if result is None:
@@ -203,7 +203,7 @@ class PaperGraph:
             self._merge(node.id, number)
         return result.halt
 
-    async def _proven(self, order: AttemptOrder, prepared: Prepared) -> AttemptResult:
+    async def _proven(self, order: AttemptOrder, prepared: AttemptStart) -> AttemptResult:
         commit, tree = hash_of(order.node, order.attempt), hash_of("tree", order.node, order.attempt)
         context, key = self._context, f"{ATTEMPT}:{order.node}:{order.attempt}"
         if context.ledger.observation(context.run_id, key) is None:
@@ -227,7 +227,7 @@ class PaperGraph:
         commit = hash_of("merged", node, number)
         if self._script.rows_of(node, number).merges:
             self._tip = commit
-            result = MergeResult(tip=commit, landed=(Landed(node=node, commit=commit),), clashes=(), checks=1)
+            result = MergeResult(tip=commit, landed=(LandedMember(node=node, commit=commit),), clashes=(), checks=1)
         else:
             culprit = Culprit(node=node, reasons=("the script says so",))
             result = MergeResult(tip=self._tip, landed=(), culprit=culprit, clashes=(), checks=1)

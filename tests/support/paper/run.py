@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from fairwitness.contracts.common.budgets import BudgetCaps, BudgetTable, Caps
 from fairwitness.contracts.common.decisions import Decision, Finish, Halt, Wait, WaitsFor
 from fairwitness.contracts.common.ids import baseline_tag, run_ref
-from fairwitness.contracts.feature.events import Committed, RunResumed
-from fairwitness.contracts.feature.facts import Choice, HumanGate
+from fairwitness.contracts.feature.events import Committed, FeatureRunResumed
+from fairwitness.contracts.feature.facts import GateChoice, HumanGate
 from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.contracts.verify.checks import VerifySettings
@@ -185,7 +185,7 @@ class PaperRun:
     def _resume(self) -> None:
         last = self.context.ledger.last_event(self.context.run_id, "step_started")
         assert last is not None
-        self.context.write_event(RunResumed(from_step=last.data["step"]))
+        self.context.write_event(FeatureRunResumed(from_step=last.data["step"]))
 
     def _answer(self) -> None:
         question = open_question(self.context)
@@ -196,7 +196,7 @@ class PaperRun:
         self._answered[gate.value] = turn + 1
         offered = [option.id for option in question.options]
         option = said[turn].value if turn < len(said) and said[turn].value in offered else offered[0]
-        words = "more of it" if Choice(option) in WANTS_WORDS else None
+        words = "more of it" if GateChoice(option) in WANTS_WORDS else None
         answer(self.context, option, words, "a person")
 
     async def _carry(self, number: int) -> GraphEnd:

@@ -9,7 +9,7 @@ from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.vocabulary import Severity
-from fairwitness.contracts.feature.facts import Choice, HumanGate
+from fairwitness.contracts.feature.facts import GateChoice, HumanGate
 from fairwitness.contracts.feature.review import Category
 
 
@@ -86,7 +86,7 @@ class Script:
     task and try (`step-5-1-task-01-1`)."""
     rows: Mapping[str, Rows] = field(default_factory=dict)
     """By task and graph (`task-01:1`); of the whole change by how often the run was resumed (`whole:0`)."""
-    answers: Mapping[HumanGate, tuple[Choice, ...]] = field(default_factory=dict)
+    answers: Mapping[HumanGate, tuple[GateChoice, ...]] = field(default_factory=dict)
     """What a person answers at a gate, time after time; then what is offered first."""
     is_one_model: bool = False
     """Whether all agents are the same model."""

@@ -4,7 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from fairwitness.contracts.verify.checks import ReportFormat
-from fairwitness.contracts.verify.results import Outcome
+from fairwitness.contracts.verify.results import ItemOutcome
 from verify.reports.reading import places, read, report, told
 
 J = ReportFormat.JUNIT
@@ -253,7 +253,7 @@ def test_a_report_whose_own_totals_disagree_is_a_problem(name: str, old: str, ne
 @pytest.mark.req("P9")
 def test_a_test_that_failed_and_broke_in_its_teardown_is_one_test() -> None:
     assert [item.outcome for item in report("pytest-many.xml").items if item.id.endswith("test_twice")] == [
-        Outcome.FAILED
+        ItemOutcome.FAILED
     ]
 
 
@@ -296,18 +296,18 @@ def test_pytest_is_known_by_its_cases_when_its_suite_is_renamed() -> None:
 @pytest.mark.parametrize(
     ("inner", "outcome"),
     [
-        ("", Outcome.PASSED),
-        ("<failure/>", Outcome.FAILED),
-        ("<error/>", Outcome.ERROR),
-        ("<failure/><error/>", Outcome.FAILED),
-        ("<skipped/>", Outcome.SKIPPED),
-        ("<skipped/><failure/>", Outcome.FAILED),
-        ('<skipped type="todo"/><failure/>', Outcome.XFAILED),
-        ('<skipped type="pytest.xfail"/>', Outcome.XFAILED),
-        ("<system-out>failure</system-out><flakyFailure/>", Outcome.PASSED),
+        ("", ItemOutcome.PASSED),
+        ("<failure/>", ItemOutcome.FAILED),
+        ("<error/>", ItemOutcome.ERROR),
+        ("<failure/><error/>", ItemOutcome.FAILED),
+        ("<skipped/>", ItemOutcome.SKIPPED),
+        ("<skipped/><failure/>", ItemOutcome.FAILED),
+        ('<skipped type="todo"/><failure/>', ItemOutcome.XFAILED),
+        ('<skipped type="pytest.xfail"/>', ItemOutcome.XFAILED),
+        ("<system-out>failure</system-out><flakyFailure/>", ItemOutcome.PASSED),
     ],
 )
-def test_what_stands_in_a_case_is_its_outcome(inner: str, outcome: Outcome) -> None:
+def test_what_stands_in_a_case_is_its_outcome(inner: str, outcome: ItemOutcome) -> None:
     (item,) = read(J, f'<testsuites><testcase name="a">{inner}</testcase></testsuites>', 1).items
     assert item.outcome is outcome
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fairwitness.agents.backends.turn_loop import RetryWaits, no_retries
 from fairwitness.agents.base import AgentJob, Endpoint, Session
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.addresses import is_loopback
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 EXTRAS = {
-    Dialect.OPENAI_CHAT: "openai",
-    Dialect.OPENAI_RESPONSES: "openai",
-    Dialect.ANTHROPIC: "anthropic",
-    Dialect.GEMINI: "google",
+    ApiDialect.OPENAI_CHAT: "openai",
+    ApiDialect.OPENAI_RESPONSES: "openai",
+    ApiDialect.ANTHROPIC: "anthropic",
+    ApiDialect.GEMINI: "google",
 }
 """The extra of this package that a dialect needs."""
 PACKAGES = {"api": "pydantic_ai", "openai": "openai", "anthropic": "anthropic", "google": "google.genai"}
@@ -63,7 +63,7 @@ async def open_model(endpoint: Endpoint, *, quiet_s: float = QUIET_S) -> "AsyncI
         except ImportError as error:
             raise _missing(EXTRAS[endpoint.dialect], error) from error
         settings = ModelSettings(cache=True)
-        if endpoint.dialect is Dialect.ANTHROPIC and _most_tokens(model) > ANSWER_TOKENS:
+        if endpoint.dialect is ApiDialect.ANTHROPIC and _most_tokens(model) > ANSWER_TOKENS:
             settings["max_tokens"] = ANSWER_TOKENS
         yield model, settings
 
@@ -85,22 +85,22 @@ async def _stay_here(request: "httpx2.Request") -> None:
 
 def _model(endpoint: Endpoint, url: str, client: "httpx2.AsyncClient") -> "Model":
     match endpoint.dialect:
-        case Dialect.OPENAI_CHAT | Dialect.OPENAI_RESPONSES:
+        case ApiDialect.OPENAI_CHAT | ApiDialect.OPENAI_RESPONSES:
             from openai import AsyncOpenAI
             from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
             from pydantic_ai.providers.openai import OpenAIProvider
 
             openai = AsyncOpenAI(api_key=endpoint.token, base_url=f"{url}/v1", http_client=client, max_retries=0)
-            kind = OpenAIChatModel if endpoint.dialect is Dialect.OPENAI_CHAT else OpenAIResponsesModel
+            kind = OpenAIChatModel if endpoint.dialect is ApiDialect.OPENAI_CHAT else OpenAIResponsesModel
             return kind(endpoint.model, provider=OpenAIProvider(openai_client=openai))
-        case Dialect.ANTHROPIC:
+        case ApiDialect.ANTHROPIC:
             from anthropic import AsyncAnthropic
             from pydantic_ai.models.anthropic import AnthropicModel
             from pydantic_ai.providers.anthropic import AnthropicProvider
 
             anthropic = AsyncAnthropic(api_key=endpoint.token, base_url=url, http_client=client, max_retries=0)
             return AnthropicModel(endpoint.model, provider=AnthropicProvider(anthropic_client=anthropic))
-        case Dialect.GEMINI:
+        case ApiDialect.GEMINI:
             from pydantic_ai.models.google import GoogleModel
             from pydantic_ai.providers.google import GoogleProvider
 
@@ -122,7 +122,7 @@ class ApiBackend:
         self,
         *,
         name: str = "api",
-        dialect: Dialect | None = None,
+        dialect: ApiDialect | None = None,
         waits: RetryWaits = no_retries,
         quiet_s: float = QUIET_S,
     ) -> None:

@@ -31,7 +31,7 @@ from fairwitness.agents.gateway.modes import (
     TurnAnswer,
 )
 from fairwitness.agents.gateway.token_estimate import BYTES_FOR_A_TOKEN
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 
 T = TypeVar("T")
 
@@ -177,13 +177,13 @@ class Gateway:
         return _spelled(_dialect_of(request), status, "the gateway knows no such path")
 
     async def _messages(self, request: Request) -> Response:
-        return await self._answer(request, Dialect.ANTHROPIC, "/v1/messages")
+        return await self._answer(request, ApiDialect.ANTHROPIC, "/v1/messages")
 
     async def _chat(self, request: Request) -> Response:
-        return await self._answer(request, Dialect.OPENAI_CHAT, "/v1/chat/completions")
+        return await self._answer(request, ApiDialect.OPENAI_CHAT, "/v1/chat/completions")
 
     async def _responses(self, request: Request) -> Response:
-        return await self._answer(request, Dialect.OPENAI_RESPONSES, "/v1/responses")
+        return await self._answer(request, ApiDialect.OPENAI_RESPONSES, "/v1/responses")
 
     async def _gemini(self, request: Request) -> Response:
         model, verb = request.path_params["model"], request.path_params["verb"]
@@ -193,7 +193,7 @@ class Gateway:
             raise HTTPException(404)
         return await self._answer(
             request,
-            Dialect.GEMINI,
+            ApiDialect.GEMINI,
             f"/v1beta/models/{model}:{verb}",
             model=model,
             stream=verb == "streamGenerateContent",
@@ -227,7 +227,7 @@ class Gateway:
         return bytes(body)
 
     async def _answer(
-        self, request: Request, dialect: Dialect, path: str, *, model: str | None = None, stream: bool | None = None
+        self, request: Request, dialect: ApiDialect, path: str, *, model: str | None = None, stream: bool | None = None
     ) -> Response:
         raw = await self._body(request)
         asked = _read(raw, request, dialect, path, model, stream)
@@ -263,7 +263,7 @@ class Gateway:
 
 
 def _read(
-    raw: bytes, request: Request, dialect: Dialect, path: str, model: str | None, stream: bool | None
+    raw: bytes, request: Request, dialect: ApiDialect, path: str, model: str | None, stream: bool | None
 ) -> ModelRequest:
     try:
         body: Any = load(raw.decode())
@@ -322,17 +322,17 @@ def _estimate(body: bytes) -> int:
     return len(body) // BYTES_FOR_A_TOKEN + 1
 
 
-def _dialect_of(request: Request) -> Dialect:
+def _dialect_of(request: Request) -> ApiDialect:
     """Return the dialect of a client that is refused before its request was read."""
     path = request.url.path
     if path.startswith("/v1beta") or ":" in path.rpartition("/")[2] or "x-goog-api-key" in request.headers:
-        return Dialect.GEMINI
+        return ApiDialect.GEMINI
     if "/messages" in path or "anthropic-version" in request.headers:
-        return Dialect.ANTHROPIC
-    return Dialect.OPENAI_RESPONSES if path.endswith("/responses") else Dialect.OPENAI_CHAT
+        return ApiDialect.ANTHROPIC
+    return ApiDialect.OPENAI_RESPONSES if path.endswith("/responses") else ApiDialect.OPENAI_CHAT
 
 
-def _spelled(dialect: Dialect, status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+def _spelled(dialect: ApiDialect, status: int, message: str, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse(CODECS[dialect].failure(status, message), status, headers)
 
 

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 
 _KEPT = 10_000
 """Entries of each kind that are kept: a gateway lives as long as its run."""
@@ -14,7 +14,7 @@ class Logged:
     """A request for a model's turn, without its text and its token."""
 
     dispatch_id: str
-    dialect: Dialect
+    dialect: ApiDialect
     path: str
     model: str
     stream: bool

@@ -23,7 +23,7 @@ from fairwitness.agents.gateway.modes import (
     TurnAnswer,
 )
 from fairwitness.agents.gateway.token_estimate import StreamTokens, estimate
-from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.contracts.agents.model import ApiDialect, ModelUsage
 
 OVER_BUDGET = 402
 """The status when the budget is spent: one after which no agent retries."""
@@ -165,9 +165,9 @@ class _Call:
         return refusal
 
 
-def _cut(dialect: Dialect, refusal: BudgetRefusal) -> bytes:
+def _cut(dialect: ApiDialect, refusal: BudgetRefusal) -> bytes:
     """Return the end of an answer that is cut off: an error, so that it is not taken for complete."""
-    name = "" if dialect is Dialect.GEMINI else "error"  # Gemini's events have no names, and its clients expect none
+    name = "" if dialect is ApiDialect.GEMINI else "error"  # Gemini's events have no names, and its clients expect none
     return b"\n\n" + sse(CODECS[dialect].failure(OVER_BUDGET, refusal.reason), name)
 
 

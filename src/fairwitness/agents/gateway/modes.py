@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from fairwitness.contracts.agents.model import Dialect, ModelTurn
+from fairwitness.contracts.agents.model import ApiDialect, ModelTurn
 
 UNPARSED = "unparsed_arguments"
 """Arguments that are not a JSON object are kept as `{UNPARSED: their text}`, and sent as that text again."""
@@ -65,7 +65,7 @@ class ChatMessage:
 class ModelRequest:
     """A request for a model's turn."""
 
-    dialect: Dialect
+    dialect: ApiDialect
     model: str
     stream: bool
     body: dict[str, Any]

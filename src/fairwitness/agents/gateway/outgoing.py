@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fairwitness.agents.gateway.modes import ModelRequest
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 
 _HEADERS = ("anthropic-beta", "anthropic-version", "openai-beta")
 """The agent's headers that are passed on; others may identify a person or a machine, or change the route."""
@@ -78,7 +78,7 @@ def _headers(asked: ModelRequest) -> dict[str, str]:
         for name in _HEADERS
         if (value := asked.headers.get(name)) is not None and _HEADER_VALUE.fullmatch(value)
     }
-    if asked.dialect is Dialect.ANTHROPIC:
+    if asked.dialect is ApiDialect.ANTHROPIC:
         kept.setdefault("anthropic-version", _ANTHROPIC_VERSION)
     kind = "text/event-stream" if asked.stream else "application/json"
     # A compressed answer could not be metered while it streams in, and may expand to any size.
@@ -88,7 +88,7 @@ def _headers(asked: ModelRequest) -> dict[str, str]:
 def _spelled(asked: ModelRequest, model: str, body: dict[str, Any]) -> str:
     """Set the model where the dialect has it, and return the path."""
     match asked.dialect:
-        case Dialect.GEMINI:
+        case ApiDialect.GEMINI:
             body.pop("model", None)
             for name in ("generationConfig", "generation_config"):
                 if isinstance(config := body.get(name), dict):
@@ -96,31 +96,31 @@ def _spelled(asked: ModelRequest, model: str, body: dict[str, Any]) -> str:
             events = "?alt=sse" if "alt=sse" in asked.query.split("&") else ""
             how = f"streamGenerateContent{events}" if asked.stream else "generateContent"
             return f"/v1beta/models/{quote(model, safe='')}:{how}"
-        case Dialect.ANTHROPIC:
+        case ApiDialect.ANTHROPIC:
             body |= {"model": model, "stream": asked.stream}
             return "/v1/messages"
-        case Dialect.OPENAI_CHAT:
+        case ApiDialect.OPENAI_CHAT:
             body |= {"model": model, "stream": asked.stream}
             body.pop("stream_options", None)
             if asked.stream:
                 body["stream_options"] = {"include_usage": True}
             return "/chat/completions"
-        case Dialect.OPENAI_RESPONSES:
+        case ApiDialect.OPENAI_RESPONSES:
             body |= {"model": model, "stream": asked.stream}
             return "/responses"
 
 
-def _keep_own_tools(dialect: Dialect, body: dict[str, Any]) -> None:
+def _keep_own_tools(dialect: ApiDialect, body: dict[str, Any]) -> None:
     """Remove the tools that the provider would run; keep those that the agent runs."""
     tools = body.get("tools")
     if not isinstance(tools, list):
         body.pop("tools", None)
         return
     keep: Callable[[Any], Any] = {
-        Dialect.ANTHROPIC: _own_of_anthropic,
-        Dialect.OPENAI_CHAT: _own_of_openai,
-        Dialect.OPENAI_RESPONSES: _own_of_openai,
-        Dialect.GEMINI: _own_of_gemini,
+        ApiDialect.ANTHROPIC: _own_of_anthropic,
+        ApiDialect.OPENAI_CHAT: _own_of_openai,
+        ApiDialect.OPENAI_RESPONSES: _own_of_openai,
+        ApiDialect.GEMINI: _own_of_gemini,
     }[dialect]
     body["tools"] = [kept for tool in tools if (kept := keep(tool)) is not None]
     if not body["tools"]:

@@ -10,7 +10,7 @@ from typing import Any
 from fairwitness.agents.gateway.dialects.base import a_dict, a_list, a_str
 from fairwitness.agents.gateway.modes import ModelRequest
 from fairwitness.agents.gateway.outgoing import objects
-from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.contracts.agents.model import ApiDialect, ModelUsage
 
 BYTES_FOR_A_TOKEN = 4
 UNSAID_OUTPUT = 8192
@@ -44,7 +44,7 @@ def _picture(part: dict[str, Any]) -> int:
 class StreamTokens:
     """Counts the tokens of a stream of events as it passes."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: ApiDialect) -> None:
         self._said_in = _SAID[dialect]
         self._rest = b""
         self._bytes = 0
@@ -99,8 +99,8 @@ def _gemini(event: dict[str, Any]) -> list[str]:
 
 
 _SAID = {
-    Dialect.ANTHROPIC: _anthropic,
-    Dialect.OPENAI_CHAT: _chat,
-    Dialect.OPENAI_RESPONSES: _responses,
-    Dialect.GEMINI: _gemini,
+    ApiDialect.ANTHROPIC: _anthropic,
+    ApiDialect.OPENAI_CHAT: _chat,
+    ApiDialect.OPENAI_RESPONSES: _responses,
+    ApiDialect.GEMINI: _gemini,
 }

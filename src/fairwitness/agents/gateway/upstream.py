@@ -18,7 +18,7 @@ from fairwitness.agents.gateway.meter import LostAnswer
 from fairwitness.agents.gateway.modes import FailedAnswer, Grant, ModelAnswer, ModelRequest, RawAnswer
 from fairwitness.agents.gateway.outgoing import Outgoing, Unsendable, outgoing
 from fairwitness.agents.gateway.pricing import Prices
-from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.contracts.agents.model import ApiDialect, ModelUsage
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.addresses import is_loopback, split
 
@@ -35,7 +35,7 @@ class Provider:
     """A service that sells models, or a server that runs them."""
 
     name: str
-    dialect: Dialect
+    dialect: ApiDialect
     base_url: str
     """The URL before the dialect's own paths: `https://api.openai.com/v1`, `https://api.anthropic.com`."""
     key: Key | None
@@ -88,7 +88,7 @@ class ProviderLimits:
 
 
 _LIMITS = ProviderLimits()
-_OPENAI = frozenset({Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES})
+_OPENAI = frozenset({ApiDialect.OPENAI_CHAT, ApiDialect.OPENAI_RESPONSES})
 _ONE_PROVIDER = dict.fromkeys(_OPENAI, _OPENAI)
 """Dialects that one URL speaks; an agent chooses between them by the model's name."""
 
@@ -228,11 +228,11 @@ def _credentials(provider: Provider) -> dict[str, str]:
         return {}
     secret = provider.key.reveal()
     match provider.dialect:
-        case Dialect.ANTHROPIC:
+        case ApiDialect.ANTHROPIC:
             return {"x-api-key": secret}
-        case Dialect.GEMINI:
+        case ApiDialect.GEMINI:
             return {"x-goog-api-key": secret}
-        case Dialect.OPENAI_CHAT | Dialect.OPENAI_RESPONSES:
+        case ApiDialect.OPENAI_CHAT | ApiDialect.OPENAI_RESPONSES:
             return {"authorization": f"Bearer {secret}"}
 
 

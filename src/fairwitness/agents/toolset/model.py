@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.sandbox import Limits, Network, Violation
+from fairwitness.contracts.common.sandbox import Network, SandboxLimits, Violation
 
 ToolSource = Callable[..., Awaitable[str] | str]
 """Answers a tool that the toolset does not implement; called with the tool's arguments by name."""
@@ -47,7 +47,7 @@ class CommandEnvironment:
     env: Mapping[str, str] = field(default_factory=dict)
     network: Network = Network.LOOPBACK
     wall_s: float = 120
-    limits: Limits | None = None
+    limits: SandboxLimits | None = None
     """The shorter of its time and `wall_s` applies."""
     min_tier: SandboxTier = SandboxTier.UID
     """The weakest sandbox that is acceptable."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from fairwitness.agents.toolset.files import split_lines, window
 from fairwitness.agents.toolset.model import CommandEnvironment, ToolCancelled, ToolFailed
 from fairwitness.agents.toolset.plain import head_and_tail, one_line, spelled, without_codes
-from fairwitness.contracts.common.sandbox import Command, Confined, Confinement, End, Limits, Violation
+from fairwitness.contracts.common.sandbox import Command, Confined, Confinement, End, SandboxLimits, Violation
 from fairwitness.errors import UsageError
 from fairwitness.sandbox.checked_command import PATH
 from fairwitness.sandbox.runner import Finished, Runner
@@ -62,7 +62,7 @@ class Terminal:
 
     def _command(self, program: str, argv: tuple[str, ...]) -> Command:
         around = self._surroundings
-        limits = around.limits or Limits(wall_s=around.wall_s)
+        limits = around.limits or SandboxLimits(wall_s=around.wall_s)
         return Command(
             argv=(program, *argv[1:]),
             confinement=Confinement(

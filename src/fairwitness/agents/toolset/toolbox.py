@@ -30,7 +30,7 @@ from fairwitness.agents.toolset.search import file_search, grep_search
 from fairwitness.agents.toolset.terminal import Terminal
 from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.contracts.agents.dispatch import Denial, Layer
-from fairwitness.contracts.common.tools import POLICIES, Allowed, Refused, Role, Scope, Tool, ToolCall
+from fairwitness.contracts.common.tools import POLICIES, Allowed, Role, Scope, Tool, ToolCall, ToolRefusal
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.rules.tool_policy import may_call, path_problem
 from fairwitness.sandbox.runner import Runner
@@ -97,10 +97,10 @@ class Toolbox:
         """Return the tools of the role that can be answered; a model is shown no others."""
         return tuple(offer(tool, self.role, self.scope) for tool in Tool if self._has(tool))
 
-    def judge(self, call: ToolCall, *, target: str = "") -> Allowed | Refused:
+    def judge(self, call: ToolCall, *, target: str = "") -> Allowed | ToolRefusal:
         """Return whether the role may make a call, and record a denial; `target` replaces the one of the call."""
         answer = may_call(self.role, call, self.scope)
-        if isinstance(answer, Refused):
+        if isinstance(answer, ToolRefusal):
             self._deny(Layer.DECISION, call.tool, target or _target(call), answer.reason)
         return answer
 
@@ -146,7 +146,7 @@ class Toolbox:
 
     def _require(self, call: ToolCall, target: str = "") -> None:
         answer = self.judge(call, target=target)
-        if isinstance(answer, Refused):
+        if isinstance(answer, ToolRefusal):
             raise ToolFailed(f"refused: {one_line(answer.reason, _TARGET)}")
 
     async def _call(self, name: str, args: Mapping[str, Any]) -> str:

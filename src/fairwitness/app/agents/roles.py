@@ -10,7 +10,7 @@ from fairwitness.agents.schema_text import explain, form_of
 from fairwitness.app.assembly.agent_choice import Prober, instance_of, settings_of
 from fairwitness.app.settings.agents import choose, role_named
 from fairwitness.contracts.agents.role import RoleSpec
-from fairwitness.contracts.agents.settings import AgentsSettings, Choice
+from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
 from fairwitness.contracts.common.tools import POLICIES, Access, Tool
 from fairwitness.errors import NotReady
 from fairwitness.rules.tool_policy import access
@@ -94,7 +94,7 @@ def _listed(spec: RoleSpec, settings: AgentsSettings, probe: Prober) -> ListedRo
     )
 
 
-def _choice(spec: RoleSpec, settings: AgentsSettings, probe: Prober) -> Choice | None:
+def _choice(spec: RoleSpec, settings: AgentsSettings, probe: Prober) -> ModelChoice | None:
     if not spec.is_dispatched:
         return None
     try:

@@ -19,9 +19,9 @@ from fairwitness.app.assembly.backends import backend as backend_named
 from fairwitness.app.assembly.backends import runner
 from fairwitness.app.assembly.models import GatewayModels, NoModels, route_of
 from fairwitness.app.settings.agents import CASSETTE, role_named
-from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, Outcome, Probe, PromptSection
+from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchOutcome, Probe, PromptSection
 from fairwitness.contracts.agents.role import RoleSpec
-from fairwitness.contracts.agents.settings import AgentsSettings, Choice
+from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
@@ -213,7 +213,7 @@ class TrialResult:
     agent: Probe
     model: str | None
     sandbox: str
-    outcome: Outcome
+    outcome: DispatchOutcome
     changed: tuple[ChangedPath, ...]
     byproducts: int
     kept: str | None
@@ -303,7 +303,7 @@ def _bundled(role: Role) -> Path:
     return found
 
 
-def _models(choice: Choice, settings: AgentsSettings, probe: Probe, ledger: Ledger, run_id: str) -> Models:
+def _models(choice: ModelChoice, settings: AgentsSettings, probe: Probe, ledger: Ledger, run_id: str) -> Models:
     if probe.kind == "cassette":
         return NoModels()
     meter = RunMeter(lambda: budget_of(_CAPS, of_dispatches(lambda kind: ledger.observations(run_id, kind))))

@@ -9,7 +9,7 @@ from fairwitness.app.repository import repository_root
 from fairwitness.app.settings.agents import agents_settings, choose
 from fairwitness.contracts.agents.dispatch import Probe
 from fairwitness.contracts.agents.role import RoleSpec
-from fairwitness.contracts.agents.settings import AgentsSettings, Choice
+from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
 from fairwitness.errors import UsageError
 
 
@@ -28,7 +28,7 @@ class Prober:
         return self._ask(name)
 
 
-def chosen(spec: RoleSpec, instance: str, settings: AgentsSettings, override: str | None, probe: Prober) -> Choice:
+def chosen(spec: RoleSpec, instance: str, settings: AgentsSettings, override: str | None, probe: Prober) -> ModelChoice:
     """Return the agent and model for a role instance."""
     if spec.instances and instance not in spec.instances:
         listed = ", ".join(spec.instances)

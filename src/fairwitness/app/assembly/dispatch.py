@@ -12,11 +12,11 @@ from fairwitness.app.assembly.agent_choice import Prober, chosen, settings_of
 from fairwitness.app.assembly.backends import backend
 from fairwitness.app.assembly.models import GatewayModels, NoModels, route_of
 from fairwitness.app.settings.agents import CASSETTE
-from fairwitness.contracts.agents.settings import AgentsSettings, Choice
+from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Proof
-from fairwitness.contracts.verify.report import Side, Subject
+from fairwitness.contracts.verify.report import Side, VerifySubject
 from fairwitness.errors import NotReady
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
@@ -102,12 +102,12 @@ class DispatchDepsFactory:
         own = (row.detail for row in rows if row.detail["outcome"]["status"] in _TO_ITS_END)
         return Counter((Role(detail["role"]), str(detail["instance"])) for detail in own)
 
-    def _choice(self, role: Role, instance: str) -> Choice:
+    def _choice(self, role: Role, instance: str) -> ModelChoice:
         if self._agents == CASSETTE:
-            return Choice(agent=CASSETTE, model=None)
+            return ModelChoice(agent=CASSETTE, model=None)
         return chosen(ROLES[role], instance, self._settings, self._agents, self._prober)
 
-    def _models(self, choice: Choice, kind: str) -> Models:
+    def _models(self, choice: ModelChoice, kind: str) -> Models:
         if kind == "cassette":
             return NoModels()
         meter = RunMeter(
@@ -128,7 +128,7 @@ def prover(parts: VerifyDeps, run_id: str) -> Prove:
         found = prove(
             parts,
             run_id,
-            Subject(task_id=task, round=round_),
+            VerifySubject(task_id=task, round=round_),
             base=sides[0],
             head=sides[1],
             declared=declared,

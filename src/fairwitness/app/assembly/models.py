@@ -18,7 +18,7 @@ from fairwitness.agents.gateway.modes import Grant, ModelRequest
 from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, Provider, priced
 from fairwitness.agents.profiles import PROFILES
 from fairwitness.contracts.agents.dispatch import DispatchLimits, Usage
-from fairwitness.contracts.agents.model import Dialect, ModelUsage
+from fairwitness.contracts.agents.model import ApiDialect, ModelUsage
 from fairwitness.contracts.agents.settings import AgentsSettings, BackendSettings, ProviderKind
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.runs.dispatch.meter import RunMeter
@@ -28,7 +28,7 @@ from fairwitness.runs.dispatch.model import ModelConnection
 class Seller(NamedTuple):
     """The defaults of a model provider."""
 
-    dialect: Dialect
+    dialect: ApiDialect
     base_url: str
     variable: str
     model: str
@@ -37,14 +37,14 @@ class Seller(NamedTuple):
 
 SELLERS = {
     ProviderKind.ANTHROPIC: Seller(
-        Dialect.ANTHROPIC, "https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-sonnet-5-5"
+        ApiDialect.ANTHROPIC, "https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-sonnet-5-5"
     ),
-    ProviderKind.OPENAI: Seller(Dialect.OPENAI_CHAT, "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5"),
+    ProviderKind.OPENAI: Seller(ApiDialect.OPENAI_CHAT, "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5"),
     ProviderKind.OPENAI_RESPONSES: Seller(
-        Dialect.OPENAI_RESPONSES, "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.5"
+        ApiDialect.OPENAI_RESPONSES, "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.5"
     ),
     ProviderKind.GOOGLE: Seller(
-        Dialect.GEMINI, "https://generativelanguage.googleapis.com", "GEMINI_API_KEY", "gemini-2.5-pro"
+        ApiDialect.GEMINI, "https://generativelanguage.googleapis.com", "GEMINI_API_KEY", "gemini-2.5-pro"
     ),
 }
 _API = (ProviderKind.ANTHROPIC, ProviderKind.OPENAI, ProviderKind.GOOGLE)

@@ -13,7 +13,7 @@ from fairwitness.app.export.pages import Page, code, item, table, worded
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.catalog import BY_NAME
 from fairwitness.contracts.common.approvals import ApprovalMode
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.markdown import split_sections
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import MATRIX_TOOLS, POLICIES, Access, Role, Tool
@@ -21,7 +21,7 @@ from fairwitness.contracts.feature.document import SignedDocument
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
-from fairwitness.rules.feature_retry import Loop, bounds
+from fairwitness.rules.feature_retry import BoundedLoop, bounds
 from fairwitness.rules.feature_routes import AGENT_OF
 from fairwitness.rules.tool_policy import access
 
@@ -106,7 +106,7 @@ def _sections(spec: RoleSpec, host: Host) -> Iterator[str]:
     yield "\n\n".join((told["What to return"].strip(), *_outputs(spec, host)))
     yield told["How to work"] if spec.is_dispatched else f"{told['How to work'].strip()}\n\n{_leading()}"
     signs = spec.answer is not None and issubclass(BY_NAME[spec.answer].shape, SignedDocument)
-    yield completions.contract(Agent(spec.role.value), signs=signs)
+    yield completions.contract(FeatureAgent(spec.role.value), signs=signs)
     yield _rules(spec, host)
     yield f"{told['Before you answer'].strip()}\n{_last_check(spec)}"
     yield "\n\n".join(_reach(spec, host))
@@ -181,7 +181,7 @@ def _rules(spec: RoleSpec, host: Host) -> str:
         "rules",
         limits=_limits(spec),
         who_verifies="Run it" if has_terminal else "You have no terminal: ask whoever leads to run it",
-        inside=str(bounds(Policy())[Loop.INSIDE_CALL].times),
+        inside=str(bounds(Policy())[BoundedLoop.INSIDE_CALL].times),
         schemas=host.link("schemas"),
         patterns=host.link("dispatch-patterns"),
         severities=host.link("severity-taxonomy"),

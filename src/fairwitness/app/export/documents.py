@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.tools import Role
 
 FOLDER = "docs/feature/<slug>"
 """The folder of a run's documents."""
-NINE: tuple[Role, ...] = tuple(Role(agent.value) for agent in Agent)
+NINE: tuple[Role, ...] = tuple(Role(agent.value) for agent in FeatureAgent)
 """The roles of the published set; intake is part of the orchestrator's first step there."""
 
 

@@ -12,20 +12,20 @@ from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.facts import Step
-from fairwitness.rules.feature_retry import Bound, Loop, bounds
-from fairwitness.rules.feature_routes import AGENT_OF, GATE_OF, ROUTES, Action, Outcome
+from fairwitness.rules.feature_retry import Bound, BoundedLoop, bounds
+from fairwitness.rules.feature_routes import AGENT_OF, GATE_OF, ROUTES, Action, RouteOutcome
 
 PROMPT = ".github/prompts/feature-workflow.prompt.md"
 
 _BOUNDS = bounds(Policy())
-_LOOP_OF: Mapping[Step, Loop] = {
-    Step.SETUP: Loop.HUMAN,
-    Step.RESEARCH_GATE: Loop.HUMAN,
-    Step.SPEC: Loop.HUMAN,
-    Step.DESIGN_REVIEW: Loop.DESIGN_REVISION,
-    Step.PLAN_GATE: Loop.HUMAN,
-    Step.VERIFY: Loop.REPLAN,
-    Step.CODE_REVIEW: Loop.CODE_REVIEW,
+_LOOP_OF: Mapping[Step, BoundedLoop] = {
+    Step.SETUP: BoundedLoop.HUMAN,
+    Step.RESEARCH_GATE: BoundedLoop.HUMAN,
+    Step.SPEC: BoundedLoop.HUMAN,
+    Step.DESIGN_REVIEW: BoundedLoop.DESIGN_REVISION,
+    Step.PLAN_GATE: BoundedLoop.HUMAN,
+    Step.VERIFY: BoundedLoop.REPLAN,
+    Step.CODE_REVIEW: BoundedLoop.CODE_REVIEW,
 }
 """The loop of a step that asks for a revision."""
 
@@ -53,10 +53,10 @@ def _lines() -> Iterator[str]:
         opening, closing = ("{{", "}}") if agent is None and step in GATE_OF else ("[", "]")
         yield f'{_node(step)}{opening}"{step.value}: {_name(step)}<br/>{who}"{closing}'
     for step in Step:
-        done = ROUTES[step, Outcome.DONE]
+        done = ROUTES[step, RouteOutcome.DONE]
         yield f"{_node(step)} --> {_node(done.to) if done.to is not None else 'finished'}"
     for step in Step:
-        back = ROUTES[step, Outcome.NEEDS_REVISION]
+        back = ROUTES[step, RouteOutcome.NEEDS_REVISION]
         if back.to is not None and back.action in (Action.REVISE, Action.REPLAN):
             yield f'{_node(step)} -. "{back.action.value}: {_end(_BOUNDS[_LOOP_OF[step]])}" .-> {_node(back.to)}'
     yield 'finished(["one commit, or a person decides"])'

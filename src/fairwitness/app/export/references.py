@@ -16,7 +16,7 @@ from fairwitness.contracts.feature.document import SignedDocument
 from fairwitness.contracts.feature.facts import OPTIONS, Step
 from fairwitness.rules.confidence import FINDING_AT_MOST
 from fairwitness.rules.evidence_worth import depth_of, effective_size
-from fairwitness.rules.feature_retry import CLASS_OF, Loop, after_failed_iteration, bounds, retries_inside
+from fairwitness.rules.feature_retry import CLASS_OF, BoundedLoop, after_failed_iteration, bounds, retries_inside
 from fairwitness.rules.feature_routes import (
     AGENT_OF,
     CALLS_OF,
@@ -24,8 +24,8 @@ from fairwitness.rules.feature_routes import (
     OUTCOME_OF,
     ROUTES,
     Action,
-    Outcome,
-    Route,
+    RouteOutcome,
+    StepRoute,
     default_choice,
 )
 from fairwitness.rules.review import RESOLUTIONS, VERDICT_OF
@@ -129,7 +129,7 @@ def dispatch_patterns() -> str:
             ),
         ),
         routes=table(("step", "outcome", "then", "because"), _routes()),
-        exhausted=f"`{review.on_exhausted.value}`: {bounds(_POLICY)[Loop.CODE_REVIEW].then}",
+        exhausted=f"`{review.on_exhausted.value}`: {bounds(_POLICY)[BoundedLoop.CODE_REVIEW].then}",
         gates=table(("step", "gate", "a person may say", "autonomous runs take"), _gates()),
     )
 
@@ -144,11 +144,11 @@ def _calls() -> Iterator[tuple[str, str, str, str]]:
 
 def _routes() -> Iterator[tuple[str, str, str, str]]:
     for (step, outcome), route in ROUTES.items():
-        if route.action is not Action.HALT or outcome is Outcome.ERROR or route.halt is HaltOutcome.ABANDONED:
+        if route.action is not Action.HALT or outcome is RouteOutcome.ERROR or route.halt is HaltOutcome.ABANDONED:
             yield step.value, outcome.value.replace("_", " "), _then(route), route.because
 
 
-def _then(route: Route) -> str:
+def _then(route: StepRoute) -> str:
     if route.to is not None:
         return f"{route.action.value} to {route.to.value}"
     return f"{route.action.value} ({route.halt.value})" if route.halt is not None else route.action.value

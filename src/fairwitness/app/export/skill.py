@@ -6,7 +6,7 @@ from fairwitness.app.export.pages import Page, table, worded
 from fairwitness.app.export.references import REFERENCES
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.vocabulary import Risk, Size
-from fairwitness.rules.evidence_worth import CHECKS, HEARD, CheckKind, depth_of, effective_size
+from fairwitness.rules.evidence_worth import ACCEPTED_SOURCES, CHECKS, CheckKind, depth_of, effective_size
 
 NAME = "fairwitness"
 FOLDERS = (".agents/skills/fairwitness", ".claude/skills/fairwitness")
@@ -38,7 +38,7 @@ def skill() -> Iterator[Page]:
 
 def _checks() -> Iterator[tuple[str, str, str, str, str]]:
     for kind in CHECKS:
-        heard = HEARD[kind.voice]
+        heard = ACCEPTED_SOURCES[kind.voice]
         yes, no = (", ".join(sorted(voices)) or "nobody's" for voices in heard)
         yield f"`{kind.name}`", _counts(kind), yes, no, kind.says
 

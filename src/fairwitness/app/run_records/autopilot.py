@@ -10,11 +10,15 @@ from fairwitness.app.settings.tables import read_tables
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.events_phase import HumanVerdictRecorded
-from fairwitness.contracts.autopilot.events_run import DeferralThresholdAdjusted, HighDeferRateWarning, RunResumed
+from fairwitness.contracts.autopilot.events_run import (
+    AutopilotRunResumed,
+    DeferralThresholdAdjusted,
+    HighDeferRateWarning,
+)
 from fairwitness.contracts.autopilot.order import AutopilotSettings
 from fairwitness.contracts.autopilot.roadmap import DetailedPhase
 from fairwitness.contracts.autopilot.state import Meta, SpecLock
-from fairwitness.contracts.autopilot.vocabulary import HumanWord, PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, HumanWord, PhaseStatus
 from fairwitness.contracts.common.approvals import ApprovalOption, ApprovalRequest
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.evidence import Observation
@@ -27,7 +31,7 @@ from fairwitness.kit.text import visible
 from fairwitness.ledger.record import Record
 from fairwitness.rules.breaker import after_resume
 from fairwitness.rules.next_run_move import verdict_gate
-from fairwitness.rules.run_flags import Asking, asking
+from fairwitness.rules.run_flags import DeferralRate, deferral_rate
 from fairwitness.runs.autopilot.learnings import Learnings, verdict_entry
 from fairwitness.runs.autopilot.log import RESUMED, AutopilotLog, LoggedEvent, new_event, put_events
 from fairwitness.runs.autopilot.state_file import StateFile
@@ -134,7 +138,7 @@ def record_verdict(context: AutopilotRunRecord, phase: str, said: HumanWord, iss
     while True:
         _refuse_unasked(context, phase)
         meta, now = log.state().state.meta, log.now()
-        after = asking(_with_verdict(meta, phase, said))
+        after = deferral_rate(_with_verdict(meta, phase, said))
         told = [LoggedEvent(new_event(HumanVerdictRecorded, now, phase=phase, verdict=said, issues=found or None))]
         told += _consequences(log, after, now)
         number = sum(each.phase_id == phase and each.human_verdict is not None for each in meta.deferral_history) + 1
@@ -181,7 +185,7 @@ def _with_verdict(meta: Meta, phase: str, said: HumanWord) -> Meta:
     return meta.model_copy(update={"deferral_history": history})
 
 
-def _consequences(log: AutopilotLog, after: Asking, now: str) -> Iterator[LoggedEvent]:
+def _consequences(log: AutopilotLog, after: DeferralRate, now: str) -> Iterator[LoggedEvent]:
     if after.new_limit != after.limit:
         yield LoggedEvent(
             new_event(
@@ -228,14 +232,14 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
         log = context.log
         while True:
             state = log.state().state
-            if state.meta.status in (RunStatus.RUNNING, RunStatus.COMPLETED):
+            if state.meta.status in (AutopilotRunStatus.RUNNING, AutopilotRunStatus.COMPLETED):
                 return False
             now = log.now()
             if after_resume(state.circuit_breaker, now=now).state is BreakerPosition.OPEN:
                 raise _cools_down(run_id, state.circuit_breaker.cooldown_until, clock())
             budget = read_tables(AutopilotSettings, context.repository.top).budget
             resumed = new_event(
-                RunResumed,
+                AutopilotRunResumed,
                 now,
                 previous_status=state.meta.status,
                 from_phase=state.meta.current_phase,

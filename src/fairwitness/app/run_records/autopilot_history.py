@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from fairwitness.contracts.autopilot.order import EarlierPhase
 from fairwitness.contracts.autopilot.rating import Deficiency, RatingReturn
 from fairwitness.contracts.autopilot.roadmap import Roadmap
-from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus
 from fairwitness.contracts.common.ids import AutopilotRunId
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
@@ -76,7 +76,7 @@ def refuse_beside_another(ledger: Ledger) -> None:
     """Raise `UsageError` if a run is unfinished: two runs would share one state file."""
     for run_id in autopilot_runs(ledger):
         status = AutopilotLog(ledger, run_id).state().state.meta.status
-        if status in (RunStatus.RUNNING, RunStatus.PAUSED):
+        if status in (AutopilotRunStatus.RUNNING, AutopilotRunStatus.PAUSED):
             raise UsageError(
                 f"{run_id} is {status.value}, and only one autopilot run may be active",
                 next_step=f"fairwitness autopilot resume {run_id}, or fairwitness cancel {run_id}",

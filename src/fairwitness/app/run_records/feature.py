@@ -7,7 +7,7 @@ from pathlib import Path
 from fairwitness.app.settings.tables import feature_settings
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.common.budgets import BudgetTable
-from fairwitness.contracts.feature.events import RunResumed
+from fairwitness.contracts.feature.events import FeatureRunResumed
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.errors import UsageError
@@ -74,7 +74,7 @@ def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
     state = context.state()
     if state.ending is not None:
         last = ledger.last_event(run_id, "step_started")
-        resumed = RunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"]))
+        resumed = FeatureRunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"]))
         # the only setting that is read again: a person may have raised it for a run that used it up
         budget = feature_settings(repository.top).budget
         seen = context.new_observation(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())

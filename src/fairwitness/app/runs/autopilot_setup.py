@@ -16,7 +16,7 @@ from fairwitness.app.run_records.autopilot import RELOCK, open_autopilot_run, wr
 from fairwitness.app.run_records.autopilot_history import latest_run
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.autopilot.roadmap import DetailedPhase
-from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus
 from fairwitness.errors import StoreError, UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit import files as kit_files
@@ -104,7 +104,7 @@ def lock(root: Path, wanted: str | None, *, clock: Clock = system_clock) -> Lock
     with open_autopilot_run(root, _meant(root, wanted), clock=clock) as context:
         log = context.log
         status = log.state().state.meta.status
-        if status is RunStatus.COMPLETED:
+        if status is AutopilotRunStatus.COMPLETED:
             raise UsageError(
                 f"{log.run_id} is completed; the next run locks the current specifications",
                 next_step="fairwitness autopilot next",

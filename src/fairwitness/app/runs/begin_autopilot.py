@@ -21,7 +21,7 @@ from fairwitness.contracts.autopilot.events_quality import FlagMutualExclusivity
 from fairwitness.contracts.autopilot.metrics import CostEstimation
 from fairwitness.contracts.autopilot.order import AutopilotOrder, AutopilotSettings, EarlierPhase
 from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag
-from fairwitness.contracts.common.problems import Level, Problem
+from fairwitness.contracts.common.problems import Problem, ProblemLevel
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.errors import UsageError
 from fairwitness.git.identity import read_identity
@@ -30,7 +30,7 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.cost import cost_warning, estimated_tokens
 from fairwitness.rules.phases import ALL, NEXT, phase_order, read_range
-from fairwitness.rules.run_flags import Takes, course, flag_problems, known_flags
+from fairwitness.rules.run_flags import Takes, flag_problems, known_flags, run_mode
 from fairwitness.rules.scores import flag_conflicts, threshold_tenths
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.feature.setup import ready
@@ -165,10 +165,10 @@ def _phases(
     is_named = wanted.phases.strip().casefold() not in (ALL, NEXT)
     named = (*chosen.open, *chosen.finished) if is_named else ()
     problems = flag_problems(wanted.flags, named, statuses)
-    wrong = [problem for problem in problems if problem.level is Level.ERROR]
+    wrong = [problem for problem in problems if problem.level is ProblemLevel.ERROR]
     if wrong:
         raise _refused(wrong, "fairwitness autopilot status shows how the phases stand")
-    takes = course(flags).takes
+    takes = run_mode(flags).takes
     order = phase_order(roadmap.phases)
     taken = {
         Takes.UNFINISHED: {*chosen.open, *(chosen.finished if RunFlag.COMPLETE in flags else ())},

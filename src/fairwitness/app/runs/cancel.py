@@ -15,10 +15,10 @@ from fairwitness.app.runs.drive import CANCELLED, engine_at
 from fairwitness.app.views.run import RunView
 from fairwitness.app.views.workers import bodies_of, has_engine, worker_on
 from fairwitness.contracts.autopilot.events_run import RunHalted
-from fairwitness.contracts.autopilot.vocabulary import RunStatus as AutopilotStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus as AutopilotStatus
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.vocabulary import Workflow
-from fairwitness.contracts.feature.events import RunFinished, RunOutcome
+from fairwitness.contracts.feature.events import FeatureRunOutcome, RunFinished
 from fairwitness.contracts.forge.events import RunFailed
 from fairwitness.engine.base import EngineError
 from fairwitness.errors import NotReady
@@ -28,7 +28,7 @@ from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules import graph_events
 from fairwitness.rules.graph_run import GraphRun
-from fairwitness.rules.next_forge_move import course_of
+from fairwitness.rules.next_forge_move import forge_progress
 from fairwitness.runs.autopilot.log import LoggedEvent, new_event
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.graph.run_log import RunLog
@@ -121,7 +121,7 @@ def _cancel_feature(factory: RunnerFactory, root: Path, run_id: str) -> Cancelle
     if context.state().ending is not None:
         return None
     reason = f"{CANCELLED} {identity.author}"
-    context.write_event(RunFinished(outcome=RunOutcome.ABANDONED, confidence=None, reason=reason))
+    context.write_event(RunFinished(outcome=FeatureRunOutcome.ABANDONED, confidence=None, reason=reason))
     kept = tuple(held.ref for held in quarantine.kept(repository, run_id))
     return Cancelled(reason, None if target is None else order.target, kept, left)
 
@@ -184,7 +184,7 @@ def _tell_unplanned(log: ForgeLog, reason: str) -> bool:
     """Record the final event of a run without a graph."""
     while True:
         events = tuple(log.ledger.events(log.run_id))
-        if course_of(events).is_over:
+        if forge_progress(events).is_over:
             return False
         if log.write(lambda _now: (RunFailed(reason=reason),), after=events[-1].seq):
             return True

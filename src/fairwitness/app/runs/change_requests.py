@@ -13,7 +13,7 @@ from fairwitness.app.views.workers import has_engine, worker_on
 from fairwitness.contracts.forge.dag import DagOverlay
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.change_requests import Verdict
+from fairwitness.rules.change_requests import RequestDecision
 from fairwitness.runs.forge.change_requests import RequestState, decide, request_state, request_states
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.graph.run_log import OVERLAY
@@ -75,15 +75,17 @@ def shown_request(root: Path, cr_id: str, wanted: str | None) -> ChangeRequestVi
 
 def approve(root: Path, cr_id: str, wanted: str | None) -> DecidedRequest:
     """Approve a change request, so that the captain plans it."""
-    return _decided(root, cr_id, wanted, Verdict.APPROVE, None)
+    return _decided(root, cr_id, wanted, RequestDecision.APPROVE, None)
 
 
 def reject(root: Path, cr_id: str, wanted: str | None, reason: str) -> DecidedRequest:
     """Reject a change request."""
-    return _decided(root, cr_id, wanted, Verdict.REJECT, reason)
+    return _decided(root, cr_id, wanted, RequestDecision.REJECT, reason)
 
 
-def _decided(root: Path, cr_id: str, wanted: str | None, verdict: Verdict, reason: str | None) -> DecidedRequest:
+def _decided(
+    root: Path, cr_id: str, wanted: str | None, verdict: RequestDecision, reason: str | None
+) -> DecidedRequest:
     """Record a decision of the person and notify the engine. Without a worker, the next one reads it."""
     run_id = resolve_run_at(root, wanted)
     with open_forge_run(root, run_id) as context:

@@ -20,7 +20,7 @@ from fairwitness.engine.base import EngineError, ExecutionStatus, RunOutcome
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.clock import spell, system_clock
-from fairwitness.rules.schedule import RunEnd, dag_outcome
+from fairwitness.rules.schedule import GraphProgress, dag_outcome
 from fairwitness.runs.forge.log import ForgeLog
 
 GRACE_S = 5.0
@@ -123,7 +123,7 @@ def can_go_on(root: Path, view: RunView) -> bool:
             return True  # the captain can plan again
         _, dag = log.effective()
         status = DagStatus(runId=run_id, updatedAt=spell(system_clock()), nodes=log.run().nodes)
-        if dag_outcome(dag, status).end is not RunEnd.FAILED:
+        if dag_outcome(dag, status).end is not GraphProgress.FAILED:
             return True
     finally:
         ledger.close()

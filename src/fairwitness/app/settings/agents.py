@@ -15,7 +15,7 @@ from fairwitness.agents.redaction import redact
 from fairwitness.app.settings.verify import NAME, read_table, refused
 from fairwitness.contracts.agents.dispatch import Probe
 from fairwitness.contracts.agents.role import RoleSpec
-from fairwitness.contracts.agents.settings import AgentChoice, AgentsSettings, Choice, RoleChoice
+from fairwitness.contracts.agents.settings import AgentChoice, AgentsSettings, ModelChoice, RoleChoice
 from fairwitness.contracts.common.problems import spell_path
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import NotReady, UsageError
@@ -69,7 +69,7 @@ def choose(
     settings: AgentsSettings,
     override: str | None,
     probe: Callable[[str], Probe],
-) -> Choice:
+) -> ModelChoice:
     """Return the agent for a role: by override, instance, role, default, or the first usable one.
 
     A model applies only to the agent it was set for: `[agents.models]` names models of the default agent.
@@ -81,11 +81,11 @@ def choose(
     for depth, level in enumerate(levels):
         meant = next(filter(None, (*said[depth:], settings.default)), agent)
         if level.model is not None and meant == agent:
-            return Choice(agent=agent, model=level.model)
+            return ModelChoice(agent=agent, model=level.model)
     if agent in settings.backend and settings.backend[agent].model is not None:
-        return Choice(agent=agent, model=settings.backend[agent].model)
+        return ModelChoice(agent=agent, model=settings.backend[agent].model)
     is_default = settings.default in (None, agent)
-    return Choice(agent=agent, model=settings.models.get(spec.model) if is_default else None)
+    return ModelChoice(agent=agent, model=settings.models.get(spec.model) if is_default else None)
 
 
 def _first_found(probe: Callable[[str], Probe]) -> str:

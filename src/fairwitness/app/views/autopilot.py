@@ -18,7 +18,7 @@ from fairwitness.app.views.workers import worker_on
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, TrendSummary
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
-from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus
 from fairwitness.errors import DatabaseBusy, DatabaseUnusable
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import system_clock
@@ -27,7 +27,7 @@ from fairwitness.rules.cost import run_metrics, standing_score, trend
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.layout import autopilot as layout
 
-_OVER = (RunStatus.COMPLETED, RunStatus.FAILED)
+_OVER = (AutopilotRunStatus.COMPLETED, AutopilotRunStatus.FAILED)
 _REPORTED = (PhaseStatus.IN_PROGRESS, PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.NEEDS_HUMAN_VERIFICATION)
 
 
@@ -196,13 +196,13 @@ def has_run(root: Path) -> bool:
 
 def next_autopilot_command(root: Path, view: AutopilotView, *, is_reported: bool = False) -> str:
     """Return the next command for a run; `is_reported` means that its report was just shown."""
-    if view.status == RunStatus.COMPLETED:
+    if view.status == AutopilotRunStatus.COMPLETED:
         return "fairwitness autopilot next" if is_reported else f"fairwitness autopilot report {view.run_id}"
     if view.waiting:
         return f"fairwitness verdict {view.waiting[0]} pass|fail|issues"
-    if view.status == RunStatus.FAILED and not is_reported:
+    if view.status == AutopilotRunStatus.FAILED and not is_reported:
         return f"fairwitness autopilot report {view.run_id}"
-    is_carried = view.status == RunStatus.RUNNING and worker_on(root, view.run_id) is not None
+    is_carried = view.status == AutopilotRunStatus.RUNNING and worker_on(root, view.run_id) is not None
     return f"fairwitness {'watch' if is_carried else 'resume'} {view.run_id}"
 
 

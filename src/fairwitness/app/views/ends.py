@@ -9,7 +9,7 @@ from fairwitness.app.text import safe_lines
 from fairwitness.app.views.feature import HARNESS, STEPS
 from fairwitness.app.views.inbox import pending_question
 from fairwitness.contracts.common.events import Envelope
-from fairwitness.contracts.feature.events import RunOutcome
+from fairwitness.contracts.feature.events import FeatureRunOutcome
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.errors import FairWitnessError
@@ -24,12 +24,12 @@ from fairwitness.runs.forge.plan_files import broken_locks
 
 _LINES = 10
 _WORDS = {
-    RunOutcome.COMMITTED: "COMMITTED",
-    RunOutcome.LOW_CONFIDENCE: "NOT COMMITTED",
-    RunOutcome.ABANDONED: "ENDED BY YOU",
-    RunOutcome.HALTED: "HALTED",
-    RunOutcome.ERROR: "FAILED",
-    RunOutcome.OUT_OF_BUDGET: "OUT OF BUDGET",
+    FeatureRunOutcome.COMMITTED: "COMMITTED",
+    FeatureRunOutcome.LOW_CONFIDENCE: "NOT COMMITTED",
+    FeatureRunOutcome.ABANDONED: "ENDED BY YOU",
+    FeatureRunOutcome.HALTED: "HALTED",
+    FeatureRunOutcome.ERROR: "FAILED",
+    FeatureRunOutcome.OUT_OF_BUDGET: "OUT OF BUDGET",
 }
 
 
@@ -59,7 +59,7 @@ def _ended(context: FeatureContext, state: FeatureState) -> list[str]:
     assert ending is not None
     confidence = f", confidence {ending.confidence.value}" if ending.confidence else ""
     lines = [f"{_WORDS[ending.outcome]}{confidence}: {context.order.slug}"]
-    if ending.outcome is RunOutcome.COMMITTED and state.commit is not None:
+    if ending.outcome is FeatureRunOutcome.COMMITTED and state.commit is not None:
         lines.append(f"commit    {state.commit[:12]}  {_branches(context, state.commit)}")
     else:
         lines += [f"because   {part}" for part in ending.reason.split("; ")[:3]]

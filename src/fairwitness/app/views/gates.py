@@ -7,7 +7,7 @@ from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.common.vocabulary import Size
 from fairwitness.contracts.feature.review import ReviewScope
-from fairwitness.contracts.verify.report import Subject as Verified
+from fairwitness.contracts.verify.report import VerifySubject as Verified
 from fairwitness.errors import UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.subjects import Subject, subjects

@@ -164,7 +164,7 @@ class Stop(StrEnum):
     FAILED = "failed"
 
 
-class Outcome(Contract):
+class DispatchOutcome(Contract):
     """What came of a dispatch. The answer is there only if it was validated."""
 
     status: OutcomeStatus
@@ -199,7 +199,7 @@ class Probe(Contract):
     next_step: Prose = ""
 
 
-class Change(StrEnum):
+class PathChangeKind(StrEnum):
     """What an agent did to a path of its worktree."""
 
     ADDED = "added"
@@ -211,5 +211,5 @@ class ChangedPath(Contract):
     """One path that is not as it was when the dispatch began; seen by us, in git."""
 
     path: RelPath
-    change: Change
+    change: PathChangeKind
     allowed: Flag

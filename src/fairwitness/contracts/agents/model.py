@@ -6,7 +6,7 @@ from typing import Any
 from fairwitness.contracts.common.base import Contract, Count, Maybe, Prose, Text
 
 
-class Dialect(StrEnum):
+class ApiDialect(StrEnum):
     """An interface that models are served by."""
 
     ANTHROPIC = "anthropic"

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from fairwitness.contracts.agents.dispatch import EnforcementTier
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, OneLine, Positive, Prose, Text, Texts
 from fairwitness.contracts.common.ids import RelPath, Slug
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
 from fairwitness.contracts.common.sandbox import Seconds
 from fairwitness.contracts.common.tools import Tool
 
@@ -103,7 +103,7 @@ class AgentProfile(Contract):
     version_args: Texts = ("--version",)
     """What makes it say its version; empty if nothing does."""
     tested: Annotated[Texts, Field(min_length=1)]
-    dialect: Dialect
+    dialect: ApiDialect
     env: dict[str, Prose]
     quiet: dict[str, Prose] = Field(default_factory=dict)
     """Variables that keep it from calling anybody but its model."""
@@ -140,7 +140,7 @@ class AgentProfile(Contract):
         words = (*self.args, *(word for words in self.role_args.values() for word in words), *self.version_args)
         shown = [word for word in words if "{token}" in word]
         refusals = [
-            Refusal(("args",), "no token on a command line, where everybody can read it", word) for word in shown
+            FieldRefusal(("args",), "no token on a command line, where everybody can read it", word) for word in shown
         ]
         refuse_if_any("AgentProfile", refusals)
         return self

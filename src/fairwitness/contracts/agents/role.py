@@ -13,7 +13,7 @@ from fairwitness.contracts.common.budgets import Amounts
 from fairwitness.contracts.common.ids import SafeName
 from fairwitness.contracts.common.sandbox import Seconds
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.vocabulary import Status, Workflow
+from fairwitness.contracts.common.vocabulary import CompletionStatus, Workflow
 
 
 class ModelClass(StrEnum):
@@ -42,7 +42,7 @@ class RoleSpec(Contract):
     """The Markdown file of its prompt: `agents/prompts/<prompt>.md`."""
     answer: Maybe[Text] = None
     """The name of the contract it returns; None only for a role that is never dispatched."""
-    statuses: tuple[Status, ...] = ()
+    statuses: tuple[CompletionStatus, ...] = ()
     """What its completion may say; empty where the answer has no completion."""
     instances: Texts = ()
     """The forms in which it is called (three perspectives, four foci); empty if there is one."""

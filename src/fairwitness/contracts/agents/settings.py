@@ -64,7 +64,7 @@ class AgentsSettings(Contract):
     backend: dict[AgentName, BackendSettings] = Field(default_factory=dict)
 
 
-class Choice(Contract):
+class ModelChoice(Contract):
     """Who plays a role."""
 
     agent: AgentName

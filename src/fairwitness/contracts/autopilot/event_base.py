@@ -20,7 +20,7 @@ def _phase_in(details: object) -> Any:
     return details.get("phase_id") if isinstance(details, Mapping) else getattr(details, "phase_id", None)
 
 
-class Event(Contract):
+class AutopilotEventBase(Contract):
     """What every event says; `phase` is taken from the details where only they name it."""
 
     timestamp: Timestamp

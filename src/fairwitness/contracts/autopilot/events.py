@@ -4,7 +4,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
 from fairwitness.contracts.autopilot.events_audit import AuditEvent
 from fairwitness.contracts.autopilot.events_phase import PhaseEvent
 from fairwitness.contracts.autopilot.events_quality import QualityEvent
@@ -12,10 +12,10 @@ from fairwitness.contracts.autopilot.events_run import RunEvent
 
 AutopilotEvent = Annotated[RunEvent | PhaseEvent | AuditEvent | QualityEvent, Field(discriminator="event")]
 
-EVENT_CLASSES: tuple[type[Event], ...] = get_args(get_args(AutopilotEvent)[0])
+EVENT_CLASSES: tuple[type[AutopilotEventBase], ...] = get_args(get_args(AutopilotEvent)[0])
 
 
-def _name(event: type[Event]) -> str:
+def _name(event: type[AutopilotEventBase]) -> str:
     name: str = get_args(event.model_fields["event"].annotation)[0]
     return name
 

@@ -4,14 +4,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
 from fairwitness.contracts.autopilot.vocabulary import FixComplexity
 from fairwitness.contracts.common.base import Contract, Count, Flag, Text
 from fairwitness.contracts.common.ids import Commit, PhaseId, RelPath
 from fairwitness.contracts.common.problems import expect
 
 
-class SelfAuditStarted(Event):
+class SelfAuditStarted(AutopilotEventBase):
     """The audit agent is about to be sent out."""
 
     class Details(Contract):
@@ -24,7 +24,7 @@ class SelfAuditStarted(Event):
     details: Details
 
 
-class SelfAuditGapFound(Event):
+class SelfAuditGapFound(AutopilotEventBase):
     """A requirement is not met."""
 
     class Details(Contract):
@@ -39,7 +39,7 @@ class SelfAuditGapFound(Event):
     details: Details
 
 
-class SelfAuditGapFixed(Event):
+class SelfAuditGapFixed(AutopilotEventBase):
     """A gap was closed, and looked at again."""
 
     class Details(Contract):
@@ -54,7 +54,7 @@ class SelfAuditGapFixed(Event):
     details: Details
 
 
-class SelfAuditCompleted(Event):
+class SelfAuditCompleted(AutopilotEventBase):
     """The audit with all its cycles is over."""
 
     class Details(Contract):

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
 from fairwitness.contracts.autopilot.rating import ScoreBand
 from fairwitness.contracts.autopilot.vocabulary import (
     FailureCategory,
@@ -20,7 +20,7 @@ from fairwitness.contracts.common.ids import Commit, GitRef, PhaseId, RelPath, S
 from fairwitness.contracts.common.problems import expect
 
 
-class PhaseStarted(Event):
+class PhaseStarted(AutopilotEventBase):
     """A phase is in progress."""
 
     class Details(Contract):
@@ -34,7 +34,7 @@ class PhaseStarted(Event):
     details: Details
 
 
-class PhaseCompleted(Event):
+class PhaseCompleted(AutopilotEventBase):
     """A phase passed its gate."""
 
     class Details(Contract):
@@ -49,7 +49,7 @@ class PhaseCompleted(Event):
     details: Details
 
 
-class PhaseFailed(Event):
+class PhaseFailed(AutopilotEventBase):
     """A phase used up its retries."""
 
     class Details(Contract):
@@ -64,7 +64,7 @@ class PhaseFailed(Event):
     details: Details
 
 
-class PhaseSkipped(Event):
+class PhaseSkipped(AutopilotEventBase):
     """`--complete` did not run a phase."""
 
     class Details(Contract):
@@ -89,7 +89,7 @@ class PhaseSkipped(Event):
     details: Details
 
 
-class StepStarted(Event):
+class PhaseStepStarted(AutopilotEventBase):
     """A step begins."""
 
     class Details(Contract):
@@ -102,7 +102,7 @@ class StepStarted(Event):
     details: Details
 
 
-class StepCompleted(Event):
+class StepCompleted(AutopilotEventBase):
     """A step ended well."""
 
     class Details(Contract):
@@ -115,7 +115,7 @@ class StepCompleted(Event):
     details: Details
 
 
-class StepFailed(Event):
+class StepFailed(AutopilotEventBase):
     """A step ended badly."""
 
     class Details(Contract):
@@ -128,7 +128,7 @@ class StepFailed(Event):
     details: Details
 
 
-class TaskCompleted(Event):
+class TaskCompleted(AutopilotEventBase):
     """An executor finished a task."""
 
     class Details(Contract):
@@ -141,7 +141,7 @@ class TaskCompleted(Event):
     details: Details
 
 
-class TaskFailed(Event):
+class TaskFailed(AutopilotEventBase):
     """An executor could not finish a task."""
 
     class Details(Contract):
@@ -155,7 +155,7 @@ class TaskFailed(Event):
     details: Details
 
 
-class TaskRetried(Event):
+class TaskRetried(AutopilotEventBase):
     """A failed task is tried again."""
 
     class Details(Contract):
@@ -169,7 +169,7 @@ class TaskRetried(Event):
     details: Details
 
 
-class DebugAttempt(Event):
+class DebugAttempt(AutopilotEventBase):
     """The debug loop is entered."""
 
     class Details(Contract):
@@ -183,7 +183,7 @@ class DebugAttempt(Event):
     details: Details
 
 
-class ReplanAttempt(Event):
+class ReplanAttempt(AutopilotEventBase):
     """The plan is made anew."""
 
     class Details(Contract):
@@ -197,7 +197,7 @@ class ReplanAttempt(Event):
     details: Details
 
 
-class RollbackInitiated(Event):
+class RollbackInitiated(AutopilotEventBase):
     """The phase's commits are about to be reverted."""
 
     class Details(Contract):
@@ -211,7 +211,7 @@ class RollbackInitiated(Event):
     details: Details
 
 
-class RollbackCompleted(Event):
+class RollbackCompleted(AutopilotEventBase):
     """The phase's commits were reverted."""
 
     class Details(Contract):
@@ -225,7 +225,7 @@ class RollbackCompleted(Event):
     details: Details
 
 
-class HumanVerdictRecorded(Event):
+class HumanVerdictRecorded(AutopilotEventBase):
     """A person judged a deferred phase."""
 
     class Details(Contract):
@@ -238,7 +238,7 @@ class HumanVerdictRecorded(Event):
     details: Details
 
 
-class UnnecessaryDeferralWarning(Event):
+class UnnecessaryDeferralWarning(AutopilotEventBase):
     """A phase was put to a person although nothing automatic had failed."""
 
     class Details(Contract):
@@ -251,7 +251,7 @@ class UnnecessaryDeferralWarning(Event):
     details: Details
 
 
-class AutonomousResolutionSuccess(Event):
+class AutonomousResolutionSuccess(AutopilotEventBase):
     """A phase with tasks for a person was settled without one."""
 
     class Details(Contract):
@@ -268,7 +268,7 @@ PhaseEvent = (
     | PhaseCompleted
     | PhaseFailed
     | PhaseSkipped
-    | StepStarted
+    | PhaseStepStarted
     | StepCompleted
     | StepFailed
     | TaskCompleted

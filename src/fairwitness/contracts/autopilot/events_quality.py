@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
 from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, Threshold
 from fairwitness.contracts.common.base import AlignmentScore, Contract, Count, Flag, Maybe, Text, Texts
 from fairwitness.contracts.common.ids import PhaseId, RelPath
@@ -15,7 +15,7 @@ _QualityCycle = Annotated[int, Strict(), Field(ge=1, le=3)]
 _Iteration = Annotated[int, Strict(), Field(ge=1, le=5)]
 
 
-class RemediationStarted(Event):
+class RemediationStarted(AutopilotEventBase):
     """A phase below the threshold is worked on again."""
 
     class Details(Contract):
@@ -31,7 +31,7 @@ class RemediationStarted(Event):
     details: Details
 
 
-class RemediationCompleted(Event):
+class RemediationCompleted(AutopilotEventBase):
     """A remediation cycle is over."""
 
     class Details(Contract):
@@ -55,7 +55,7 @@ class RemediationCompleted(Event):
     details: Details
 
 
-class ConfidenceDiagnosticWritten(Event):
+class ConfidenceDiagnosticWritten(AutopilotEventBase):
     """The diagnostic of a phase below nine was written."""
 
     class Details(Contract):
@@ -71,7 +71,7 @@ class ConfidenceDiagnosticWritten(Event):
     details: Details
 
 
-class ForceIncompleteMarked(Event):
+class ForceIncompleteMarked(AutopilotEventBase):
     """A phase goes on below the threshold because remediation is exhausted."""
 
     class Details(Contract):
@@ -87,7 +87,7 @@ class ForceIncompleteMarked(Event):
     details: Details
 
 
-class ForceReexecutionStarted(Event):
+class ForceReexecutionStarted(AutopilotEventBase):
     """`--force` runs a finished phase again."""
 
     class Details(Contract):
@@ -100,7 +100,7 @@ class ForceReexecutionStarted(Event):
     details: Details
 
 
-class QualityRemediationStarted(Event):
+class QualityRemediationStarted(AutopilotEventBase):
     """`--quality` begins a cycle."""
 
     class Details(Contract):
@@ -114,7 +114,7 @@ class QualityRemediationStarted(Event):
     details: Details
 
 
-class QualityRemediationCompleted(Event):
+class QualityRemediationCompleted(AutopilotEventBase):
     """`--quality` ended a cycle."""
 
     class Details(Contract):
@@ -129,7 +129,7 @@ class QualityRemediationCompleted(Event):
     details: Details
 
 
-class QualityExhausted(Event):
+class QualityExhausted(AutopilotEventBase):
     """`--quality` used its cycles without reaching the target."""
 
     class Details(Contract):
@@ -143,7 +143,7 @@ class QualityExhausted(Event):
     details: Details
 
 
-class GapsIterationStarted(Event):
+class GapsIterationStarted(AutopilotEventBase):
     """`--gaps` takes up one deficiency."""
 
     class Details(Contract):
@@ -157,7 +157,7 @@ class GapsIterationStarted(Event):
     details: Details
 
 
-class GapsIterationCompleted(Event):
+class GapsIterationCompleted(AutopilotEventBase):
     """`--gaps` is done with one deficiency."""
 
     class Details(Contract):
@@ -173,7 +173,7 @@ class GapsIterationCompleted(Event):
     details: Details
 
 
-class GapsExhausted(Event):
+class GapsExhausted(AutopilotEventBase):
     """`--gaps` used its iterations without reaching the target."""
 
     class Details(Contract):
@@ -187,7 +187,7 @@ class GapsExhausted(Event):
     details: Details
 
 
-class DiscussSessionStarted(Event):
+class DiscussSessionStarted(AutopilotEventBase):
     """`--discuss` begins."""
 
     class Details(Contract):
@@ -199,7 +199,7 @@ class DiscussSessionStarted(Event):
     details: Details
 
 
-class DiscussAnswersRecorded(Event):
+class DiscussAnswersRecorded(AutopilotEventBase):
     """A person's answers about a phase were kept."""
 
     class Details(Contract):
@@ -222,7 +222,7 @@ class DiscussAnswersRecorded(Event):
     details: Details
 
 
-class FlagMutualExclusivityError(Event):
+class FlagMutualExclusivityError(AutopilotEventBase):
     """Flags that exclude each other were given together."""
 
     class Details(Contract):

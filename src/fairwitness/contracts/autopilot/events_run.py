@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fairwitness.contracts.autopilot.event_base import Event
-from fairwitness.contracts.autopilot.vocabulary import Grade, RunStatus, StepName, Threshold
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, Grade, StepName, Threshold
 from fairwitness.contracts.common.base import (
     AlignmentScore,
     Amount,
@@ -22,7 +22,7 @@ from fairwitness.contracts.common.ids import AutopilotRunId, PhaseId, RelPath, S
 _Phases = tuple[PhaseId, ...]
 
 
-class RunStarted(Event):
+class AutopilotRunStarted(AutopilotEventBase):
     """A new run begins."""
 
     class Details(Contract):
@@ -38,7 +38,7 @@ class RunStarted(Event):
     details: Details
 
 
-class RunCompleted(Event):
+class AutopilotRunCompleted(AutopilotEventBase):
     """Every phase passed."""
 
     class Details(Contract):
@@ -52,26 +52,26 @@ class RunCompleted(Event):
     details: Details
 
 
-class RunHalted(Event):
+class RunHalted(AutopilotEventBase):
     """The run stopped before its end."""
 
     class Details(Contract):
         """Why, and in which status it was left."""
 
         reason: Maybe[Text] = None
-        status: Maybe[RunStatus] = None
+        status: Maybe[AutopilotRunStatus] = None
 
     event: Literal["run_halted"]
     details: Details
 
 
-class RunResumed(Event):
+class AutopilotRunResumed(AutopilotEventBase):
     """A run that had stopped goes on."""
 
     class Details(Contract):
         """From where, and after which status."""
 
-        previous_status: Maybe[RunStatus] = None
+        previous_status: Maybe[AutopilotRunStatus] = None
         from_phase: Maybe[PhaseId] = None
         from_step: Maybe[StepName] = None
 
@@ -79,7 +79,7 @@ class RunResumed(Event):
     details: Details
 
 
-class CircuitBreakerOpened(Event):
+class CircuitBreakerOpened(AutopilotEventBase):
     """A limit was exceeded; nothing more is started."""
 
     class Details(Contract):
@@ -94,7 +94,7 @@ class CircuitBreakerOpened(Event):
     details: Details
 
 
-class CircuitBreakerClosed(Event):
+class CircuitBreakerClosed(AutopilotEventBase):
     """The cause is gone; work may be started again."""
 
     class Details(Contract):
@@ -106,7 +106,7 @@ class CircuitBreakerClosed(Event):
     details: Details
 
 
-class CheckpointWritten(Event):
+class CheckpointWritten(AutopilotEventBase):
     """The state file was written."""
 
     class Details(Contract):
@@ -119,7 +119,7 @@ class CheckpointWritten(Event):
     details: Details
 
 
-class HighDeferRateWarning(Event):
+class HighDeferRateWarning(AutopilotEventBase):
     """Too many phases are put to a person."""
 
     class Details(Contract):
@@ -133,7 +133,7 @@ class HighDeferRateWarning(Event):
     details: Details
 
 
-class DeferralThresholdAdjusted(Event):
+class DeferralThresholdAdjusted(AutopilotEventBase):
     """The confidence that avoids a deferral moved, following the human verdicts."""
 
     class Details(Contract):
@@ -148,7 +148,7 @@ class DeferralThresholdAdjusted(Event):
     details: Details
 
 
-class BatchCompletionReport(Event):
+class BatchCompletionReport(AutopilotEventBase):
     """The report of a `--complete` run was written."""
 
     class Details(Contract):
@@ -165,7 +165,7 @@ class BatchCompletionReport(Event):
     details: Details
 
 
-class ContextMappingStarted(Event):
+class ContextMappingStarted(AutopilotEventBase):
     """The context of some phases is about to be scored."""
 
     class Details(Contract):
@@ -178,7 +178,7 @@ class ContextMappingStarted(Event):
     details: Details
 
 
-class ContextMappingCompleted(Event):
+class ContextMappingCompleted(AutopilotEventBase):
     """The context of the phases was scored, and questions were asked."""
 
     class Details(Contract):
@@ -203,7 +203,7 @@ class _Uniform(Contract):
     phases: Maybe[_Phases] = None
 
 
-class RubberStampWarning(Event):
+class RubberStampWarning(AutopilotEventBase):
     """Three scores in a row hardly differ."""
 
     class Details(_Uniform):
@@ -213,7 +213,7 @@ class RubberStampWarning(Event):
     details: Details
 
 
-class RubberStampEnhanced(Event):
+class RubberStampEnhanced(AutopilotEventBase):
     """Five scores in a row hardly differ: the next phase is verified harder."""
 
     class Details(_Uniform):
@@ -223,7 +223,7 @@ class RubberStampEnhanced(Event):
     details: Details
 
 
-class RubberStampCritical(Event):
+class RubberStampCritical(AutopilotEventBase):
     """Seven scores in a row hardly differ: their phases are marked."""
 
     class Details(_Uniform):
@@ -234,10 +234,10 @@ class RubberStampCritical(Event):
 
 
 RunEvent = (
-    RunStarted
-    | RunCompleted
+    AutopilotRunStarted
+    | AutopilotRunCompleted
     | RunHalted
-    | RunResumed
+    | AutopilotRunResumed
     | CircuitBreakerOpened
     | CircuitBreakerClosed
     | CheckpointWritten

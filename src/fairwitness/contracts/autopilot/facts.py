@@ -43,14 +43,14 @@ class RunSetup(Contract):
         return self
 
 
-class StepError(Contract):
+class StepFailureCause(Contract):
     """Why a step ended badly: its category, and the first line of what was printed."""
 
     category: FailureCategory
     first_line: Text
 
 
-class StepOutcome(Contract):
+class StepEffect(Contract):
     """How a step ended, as the harness saw it."""
 
     step: StepName
@@ -58,10 +58,10 @@ class StepOutcome(Contract):
     newly_passing: Count
     score_gained: Count
     """Tenths of a point above the best score so far."""
-    error: StepError | None
+    error: StepFailureCause | None
 
 
-class Usage(Contract):
+class RunUsage(Contract):
     """What a phase and the whole run have used up so far, whole minutes and tokens."""
 
     phase_tokens: Count
@@ -100,7 +100,7 @@ class EventFacts(Contract):
 
     steps: Maybe[PhaseSteps] = None
     """The entry of the step that ended; entries of other steps are left out."""
-    outcome: Maybe[StepOutcome] = None
+    outcome: Maybe[StepEffect] = None
     tokens: Maybe[Count] = None
     """Tokens used since the event before."""
     deferral: Maybe[DeferralFacts] = None

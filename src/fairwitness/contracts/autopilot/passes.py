@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.integrity import IntegrityFinding
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
-from fairwitness.contracts.autopilot.vocabulary import Loop, Recommendation, Route, StepName
+from fairwitness.contracts.autopilot.vocabulary import ImprovementLoop, Recommendation, StepName, TriageRoute
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Text, Texts
 from fairwitness.contracts.common.ids import Commit, PhaseId, SafeName
 from fairwitness.contracts.common.problems import expect
@@ -38,7 +38,7 @@ class PhasePass(Contract):
     """Where the target stood; what the pass changed is what came since."""
     checkpoint: Commit
     """Where the target stood before the phase; a phase that fails goes back to it."""
-    loop: Maybe[Loop] = None
+    loop: Maybe[ImprovementLoop] = None
     """Which loop a cycle is one of."""
     before_tenths: Maybe[Annotated[int, Field(ge=0, le=100)]] = None
     """The score that stood before a cycle."""
@@ -69,7 +69,7 @@ class StepResult(Contract):
     number: Positive
     """How often the step was done in this pass."""
     good: Flag
-    route: Maybe[Route] = None
+    route: Maybe[TriageRoute] = None
     """What triage decided."""
     recommendation: Maybe[Recommendation] = None
     """What the judge asked for."""
@@ -114,7 +114,7 @@ class AfterPass(StrEnum):
     HALTED = "halted"
 
 
-class Verdict(Contract):
+class PassDecision(Contract):
     """What followed from a pass: the findings of the integrity checks, and the next pass if there is one."""
 
     phase: PhaseId

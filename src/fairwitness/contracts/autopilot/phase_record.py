@@ -15,7 +15,7 @@ from fairwitness.contracts.autopilot.vocabulary import (
     PhaseStatus,
     PhaseType,
     Recommendation,
-    Route,
+    TriageRoute,
     WorkState,
 )
 from fairwitness.contracts.common.base import (
@@ -53,7 +53,7 @@ class PreflightStep(Contract):
 class TriageStep(Contract):
     """Which way triage sent the phase."""
 
-    status: Route
+    status: TriageRoute
     pass_ratio: Fraction
 
 

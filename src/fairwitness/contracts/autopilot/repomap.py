@@ -11,7 +11,7 @@ from fairwitness.contracts.common.ids import RelPath
 from fairwitness.contracts.common.problems import expect
 
 
-class Language(StrEnum):
+class RepoLanguage(StrEnum):
     """The language of a file, by its name."""
 
     TYPESCRIPT = "typescript"
@@ -83,7 +83,7 @@ class MappedFile(Contract):
     """One file; all but the path may be missing once the size cap was applied."""
 
     path: RelPath
-    language: Maybe[Language] = None
+    language: Maybe[RepoLanguage] = None
     exports: Maybe[tuple[Export, ...]] = None
     imports: Maybe[tuple[Import, ...]] = None
     functions: Maybe[tuple[Function, ...]] = None
@@ -115,7 +115,7 @@ class MapSummary(Contract):
     """The repository at a glance."""
 
     total_files: Count
-    languages: Mapping[Language, Positive]
+    languages: Mapping[RepoLanguage, Positive]
     top_importers: Annotated[tuple[Importer, ...], Field(max_length=5)]
     top_exporters: Annotated[tuple[Exporter, ...], Field(max_length=5)]
 

@@ -13,7 +13,7 @@ from fairwitness.contracts.autopilot.facts import RoadmapPhase
 from fairwitness.contracts.autopilot.visual import VisualTesting
 from fairwitness.contracts.common.base import Contract, Flag, Maybe, OneLine, Positive
 from fairwitness.contracts.common.ids import PhaseId, RelPath
-from fairwitness.contracts.common.problems import Level, Problem, expect
+from fairwitness.contracts.common.problems import Problem, ProblemLevel, expect
 
 ROADMAP_PATH = ".planning/ROADMAP.md"
 DEFAULT_SPEC_PATHS = (".planning/REQUIREMENTS.md", ".planning/PROJECT.md", ROADMAP_PATH)
@@ -132,7 +132,7 @@ class LineProblem(Problem):
     line: Positive
 
 
-def at_line(line: int, expected: str, found: str, level: Level = Level.ERROR) -> LineProblem:
+def at_line(line: int, expected: str, found: str, level: ProblemLevel = ProblemLevel.ERROR) -> LineProblem:
     """A problem in its place; what was found is shown in part if it is long, and said to be nothing if it is empty.
 
     >>> at_line(3, "a name", "  ").where, at_line(3, "a name", "  ").found
@@ -182,7 +182,7 @@ class UiFiles(Contract):
     file_extensions: Annotated[tuple[FileExtension, ...], Field(min_length=1)]
 
 
-class Project(Contract):
+class ProjectSettings(Contract):
     """What is known of the project; whatever is left out is found out."""
 
     type: Maybe[ProjectType] = None
@@ -206,7 +206,7 @@ class ProjectConfig(Contract):
 
     model_config = ConfigDict(extra="allow")
 
-    project: Project
+    project: ProjectSettings
 
 
 PhaseIds: TypeAlias = tuple[PhaseId, ...]

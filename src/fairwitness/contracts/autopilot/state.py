@@ -9,7 +9,14 @@ from pydantic_core import PydanticCustomError
 from fairwitness.contracts.autopilot.breaker import BreakerState
 from fairwitness.contracts.autopilot.events import AutopilotEvent
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
-from fairwitness.contracts.autopilot.vocabulary import Grade, HumanWord, Percent, RunStatus, StepName, Threshold
+from fairwitness.contracts.autopilot.vocabulary import (
+    AutopilotRunStatus,
+    Grade,
+    HumanWord,
+    Percent,
+    StepName,
+    Threshold,
+)
 from fairwitness.contracts.common.base import (
     Amount,
     Contract,
@@ -41,7 +48,7 @@ class Meta(Contract):
     run_id: AutopilotRunId
     started_at: Timestamp
     last_checkpoint: Timestamp
-    status: RunStatus
+    status: AutopilotRunStatus
     total_phases: Count
     current_phase: PhaseId | None
     current_step: StepName | None

@@ -5,7 +5,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from fairwitness.contracts.autopilot.vocabulary import Route, Snippet, StepName
+from fairwitness.contracts.autopilot.vocabulary import Snippet, StepName, TriageRoute
 from fairwitness.contracts.common.base import Contract, Count, Fraction, Maybe, Text, Timestamp
 from fairwitness.contracts.common.ids import PhaseId
 from fairwitness.contracts.common.problems import expect, is_ratio
@@ -48,7 +48,7 @@ class Triage(Contract):
     total_criteria: Count
     passed_criteria: Count
     pass_ratio: Fraction
-    routing_decision: Route
+    routing_decision: TriageRoute
     skipped_steps: tuple[StepName, ...]
     note: Maybe[Text] = None
 
@@ -66,9 +66,9 @@ class Triage(Contract):
 
     @model_validator(mode="after")
     def _route_is_earned(self) -> Self:
-        if self.routing_decision is Route.VERIFY_ONLY:
+        if self.routing_decision is TriageRoute.VERIFY_ONLY:
             earned = self.pass_ratio > VERIFY_ONLY_ABOVE
             expect(self, earned, "verify_only when more than 0.80 of the criteria hold", "routing_decision")
-        due = SKIPPED_BY_VERIFY_ONLY if self.routing_decision is Route.VERIFY_ONLY else ()
+        due = SKIPPED_BY_VERIFY_ONLY if self.routing_decision is TriageRoute.VERIFY_ONLY else ()
         expect(self, self.skipped_steps == due, "the skipped_steps of the routing_decision", "skipped_steps")
         return self

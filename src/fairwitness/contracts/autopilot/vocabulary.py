@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from fairwitness.contracts.common.base import Flag, Texts
 
 
-class RunStatus(StrEnum):
+class AutopilotRunStatus(StrEnum):
     """Where a run stands; decides what a resume may do."""
 
     RUNNING = "running"
@@ -72,7 +72,7 @@ class WorkState(StrEnum):
     SKIPPED = "skipped"
 
 
-class Route(StrEnum):
+class TriageRoute(StrEnum):
     """What triage decides: everything, or only the verification of what is already there."""
 
     FULL_PIPELINE = "full_pipeline"
@@ -124,7 +124,7 @@ class RunFlag(StrEnum):
     VISUAL = "visual"
 
 
-class Loop(StrEnum):
+class ImprovementLoop(StrEnum):
     """The three ways in which a completed phase is worked on again."""
 
     REMEDIATION = "remediation"

@@ -21,7 +21,7 @@ class Resource(StrEnum):
     TIME = "milliseconds"
 
 
-class Level(StrEnum):
+class BudgetLevel(StrEnum):
     """For what a cap holds, narrowest first."""
 
     DISPATCH = "dispatch"
@@ -95,7 +95,7 @@ class OverBudget(Contract):
     """The dispatch may not start: at this level there is too little left of this resource."""
 
     answer: Literal["over_budget"] = "over_budget"
-    level: Level
+    level: BudgetLevel
     what: Resource
     cap: Positive
     used: Count

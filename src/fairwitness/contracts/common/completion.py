@@ -15,10 +15,10 @@ from fairwitness.contracts.common.base import (
     Timestamp,
 )
 from fairwitness.contracts.common.ids import RelPath
-from fairwitness.contracts.common.vocabulary import Risk, Severity, Status
+from fairwitness.contracts.common.vocabulary import CompletionStatus, Risk, Severity
 
 
-class Agent(StrEnum):
+class FeatureAgent(StrEnum):
     """The nine agents of the feature pipeline."""
 
     ORCHESTRATOR = "orchestrator"
@@ -48,7 +48,7 @@ class EvidenceSummary(AgentDocument):
 class Completion(AgentDocument):
     """Schema 1: the three-state completion signal."""
 
-    status: Status
+    status: CompletionStatus
     summary: Summary
     severity: Severity | None
     findings_count: Count
@@ -66,7 +66,7 @@ class CompletionDocument(AgentDocument):
 class Header(AgentDocument):
     """The fields every agent's output opens with; each document adds its own `payload`."""
 
-    agent: Agent
+    agent: FeatureAgent
     instance: Text
     step: StepId
     started_at: Timestamp

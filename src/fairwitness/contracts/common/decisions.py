@@ -73,14 +73,14 @@ class FinishOutcome(StrEnum):
     LOW_CONFIDENCE = "low_confidence"
 
 
-class Decided(Contract):
+class BaseDecision(Contract):
     """What every decision carries."""
 
     reason: Text
     gates: tuple[GateAnswer, ...] = ()
 
 
-class Advance(Decided):
+class Advance(BaseDecision):
     """Begin a step, or go on with it: start these calls."""
 
     kind: Literal["advance"] = "advance"
@@ -95,7 +95,7 @@ class Advance(Decided):
     """The option that nobody was asked about, since the run is autonomous."""
 
 
-class Retry(Decided):
+class Retry(BaseDecision):
     """Do the same again, once more."""
 
     kind: Literal["retry"] = "retry"
@@ -104,7 +104,7 @@ class Retry(Decided):
     instances: Annotated[Texts, Field(min_length=1)]
 
 
-class Revise(Decided):
+class Revise(BaseDecision):
     """Send the work back to an earlier step with what was found."""
 
     kind: Literal["revise"] = "revise"
@@ -113,7 +113,7 @@ class Revise(Decided):
     findings: Texts = ()
 
 
-class Replan(Decided):
+class Replan(BaseDecision):
     """Ask the planner to replace the tasks that failed."""
 
     kind: Literal["replan"] = "replan"
@@ -121,7 +121,7 @@ class Replan(Decided):
     tasks: Annotated[Texts, Field(min_length=1)]
 
 
-class Revert(Decided):
+class Revert(BaseDecision):
     """Put the files of tasks back to the baseline."""
 
     kind: Literal["revert"] = "revert"
@@ -130,7 +130,7 @@ class Revert(Decided):
     then: Literal["replan", "go-on"]
 
 
-class AskHuman(Decided):
+class AskHuman(BaseDecision):
     """Put a durable question to a person."""
 
     kind: Literal["ask_human"] = "ask_human"
@@ -140,7 +140,7 @@ class AskHuman(Decided):
     default: SafeName
 
 
-class Wait(Decided):
+class Wait(BaseDecision):
     """Nothing to do until something else moves."""
 
     kind: Literal["wait"] = "wait"
@@ -148,7 +148,7 @@ class Wait(Decided):
     what: Annotated[Texts, Field(min_length=1)]
 
 
-class Halt(Decided):
+class Halt(BaseDecision):
     """Stop the run; what was done is kept."""
 
     kind: Literal["halt"] = "halt"
@@ -156,7 +156,7 @@ class Halt(Decided):
     resumable: Flag
 
 
-class Finish(Decided):
+class Finish(BaseDecision):
     """The run came to its end."""
 
     kind: Literal["finish"] = "finish"

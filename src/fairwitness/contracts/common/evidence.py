@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from fairwitness.contracts.common.base import Contract, Count, Flag, Integer, Maybe, Positive, Prose, Text, Timestamp
 from fairwitness.contracts.common.ids import RunId, SafeName, Sha256
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any
-from fairwitness.contracts.common.vocabulary import Assessment, Severity, Verdict
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
+from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Severity
 
 Tree = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 """A git tree by its full hash."""
@@ -81,11 +81,11 @@ class Execution(Contract):
     def _assessment_follows_from_the_end(self) -> Self:
         refusals = []
         if self.exit_code is not None and self.signal is not None:
-            refusals.append(Refusal(("signal",), "nothing, since there is an exit code", self.signal))
+            refusals.append(FieldRefusal(("signal",), "nothing, since there is an exit code", self.signal))
         if self.assessment is Assessment.PASS and self.exit_code is None:
-            refusals.append(Refusal(("exit_code",), "an exit code, since the assessment is pass", None))
+            refusals.append(FieldRefusal(("exit_code",), "an exit code, since the assessment is pass", None))
         if self.assessment is Assessment.LOST and self.exit_code is not None:
-            refusals.append(Refusal(("exit_code",), "nothing, since the sandbox was lost", self.exit_code))
+            refusals.append(FieldRefusal(("exit_code",), "nothing, since the sandbox was lost", self.exit_code))
         refuse_if_any("Execution", refusals)
         return self
 
@@ -125,7 +125,7 @@ class CheckRow(Contract):
     phase: Phase
     round: Round
     passed: Flag
-    verdict: Verdict | None
+    verdict: CategoryVerdict | None
     severity: Severity | None
     instance: Text | None
     provenance: Provenance
@@ -135,7 +135,7 @@ class CheckRow(Contract):
     sandbox: SandboxTier | None
 
 
-class Query(Contract):
+class EvidenceQuery(Contract):
     """What was asked of the ledger, so that every surface can show it."""
 
     sql: Text
@@ -148,7 +148,7 @@ class Tally(Contract):
     Rules hear the latest row of each check from one source; a blocker is heard even if it was followed by another row.
     """
 
-    query: Query
+    query: EvidenceQuery
     rows: tuple[CheckRow, ...]
 
 

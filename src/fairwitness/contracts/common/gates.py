@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fairwitness.contracts.common.base import Contract, Count, Positive, Text, Texts
-from fairwitness.contracts.common.evidence import Query
+from fairwitness.contracts.common.evidence import EvidenceQuery
 
 
 class Gate(StrEnum):
@@ -29,7 +29,7 @@ class Open(Contract):
     evidence: tuple[Positive, ...]
     count: Count
     threshold: Count
-    query: Query
+    query: EvidenceQuery
 
 
 class Blocked(Contract):
@@ -41,7 +41,7 @@ class Blocked(Contract):
     because: Text
     count: Count
     threshold: Count
-    query: Query
+    query: EvidenceQuery
 
 
 GateAnswer = Annotated[Open | Blocked, Field(discriminator="answer")]

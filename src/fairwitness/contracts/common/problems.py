@@ -12,7 +12,7 @@ Path: TypeAlias = tuple[str | int, ...]
 """The way to a value in a document: `("payload", "tasks", 0, "risk")`."""
 
 
-class Level(StrEnum):
+class ProblemLevel(StrEnum):
     """Whether a problem refuses the document or is only worth saying."""
 
     ERROR = "error"
@@ -25,7 +25,7 @@ class Problem(Contract):
     where: Path
     expected: Text
     found: Text
-    level: Level = Level.ERROR
+    level: ProblemLevel = ProblemLevel.ERROR
 
 
 def spell_path(path: Path) -> str:
@@ -45,7 +45,7 @@ def spell_path(path: Path) -> str:
     return spelled or "(document)"
 
 
-class Refusal(NamedTuple):
+class FieldRefusal(NamedTuple):
     """One field that does not fit: its place, what was expected there, what stood there."""
 
     where: tuple[str | int, ...]
@@ -53,7 +53,7 @@ class Refusal(NamedTuple):
     found: object
 
 
-def refuse_if_any(title: str, refusals: Iterable[Refusal]) -> None:
+def refuse_if_any(title: str, refusals: Iterable[FieldRefusal]) -> None:
     """Raises one error that holds every refusal; nothing if there is none."""
     details = [
         InitErrorDetails(
@@ -83,7 +83,7 @@ def unique_ids(what: str) -> Callable[[tuple[ItemT, ...]], tuple[ItemT, ...]]:
         repeated = []
         for index, item in enumerate(items):
             if item.id in seen:
-                repeated.append(Refusal((index, "id"), f"an id that no other {what} has", item.id))
+                repeated.append(FieldRefusal((index, "id"), f"an id that no other {what} has", item.id))
             seen.add(item.id)
         refuse_if_any(what, repeated)
         return items
@@ -102,7 +102,7 @@ def expect(document: Contract, holds: bool, expected: str, *where: str) -> None:
     found: Any = document.plain()
     for part in where:
         found = found.get(part)
-    refuse_if_any(type(document).__name__, [Refusal(where, expected, found)])
+    refuse_if_any(type(document).__name__, [FieldRefusal(where, expected, found)])
 
 
 def is_ratio(value: float, part: int, whole: int) -> bool:

@@ -12,7 +12,7 @@ from pydantic import Field, Strict, model_validator
 from fairwitness.contracts.common.base import Contract, Count, Flag, Integer, Maybe, Positive, Text, Texts, Timestamp
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.ids import Sha256
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
 from fairwitness.contracts.common.vocabulary import Assessment
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -31,7 +31,7 @@ class Network(StrEnum):
     """Everything: only for preparing dependencies, and for a check that a person declared to need it."""
 
 
-class Limits(Contract):
+class SandboxLimits(Contract):
     """How much one command and everything it starts may use."""
 
     wall_s: Seconds = 60
@@ -99,7 +99,7 @@ class Command(Contract):
     cwd: str = "."
     """Relative to the worktree."""
     confinement: Confinement
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
     purpose: Text
     observe: Flag = True
 
@@ -162,7 +162,7 @@ class Violation(Contract):
     source: Literal["observer", "errno", "guard", "limit"]
 
 
-class Stream(Contract):
+class OutputStream(Contract):
     """What came out of one stream; the kept bytes travel beside the result.
 
     A stream that was attached to the caller is not read here: it says 0 bytes and the hash of nothing.
@@ -185,7 +185,7 @@ class Confined(Contract):
     env_keys: tuple[str, ...]
     env_sha256: Sha256
     policy_sha256: Sha256
-    limits: Limits
+    limits: SandboxLimits
     purpose: Text
     tier: SandboxTier
     tier_wanted: SandboxTier
@@ -202,8 +202,8 @@ class Confined(Contract):
     cpu_ms: Count
     peak_memory: Count
     peak_processes: Count
-    stdout: Stream
-    stderr: Stream
+    stdout: OutputStream
+    stderr: OutputStream
     violations: tuple[Violation, ...]
     observation: Literal["full", "none"]
     """Whether every write outside was watched, or only stopped."""
@@ -223,8 +223,8 @@ class Confined(Contract):
     def _end_follows(self) -> Self:
         refusals = []
         if self.end is End.OK and self.exit_code != 0:
-            refusals.append(Refusal(("exit_code",), "0, since the end is ok", self.exit_code))
+            refusals.append(FieldRefusal(("exit_code",), "0, since the end is ok", self.exit_code))
         if self.end is End.SANDBOX_ERROR and self.sandbox_error is None:
-            refusals.append(Refusal(("sandbox_error",), "why the sandbox was lost", None))
+            refusals.append(FieldRefusal(("sandbox_error",), "why the sandbox was lost", None))
         refuse_if_any("Confined", refusals)
         return self

@@ -112,7 +112,7 @@ class Allowed(Contract):
     answer: Literal["allowed"] = "allowed"
 
 
-class Refused(Contract):
+class ToolRefusal(Contract):
     """The call may not be made, and why."""
 
     answer: Literal["refused"] = "refused"
@@ -128,7 +128,7 @@ _REFINE = frozenset({Tool.MERGE_BRANCHES, Tool.RUN_TESTS, Tool.FIX_CONFLICT, Too
 _SUBTASKS = frozenset({Tool.READ_SUBTASKS, Tool.WRITE_SUBTASK})
 
 
-class Policy(NamedTuple):
+class ToolPolicy(NamedTuple):
     """What a role has."""
 
     tools: frozenset[Tool]
@@ -161,8 +161,8 @@ _DISPATCHED = frozenset(
     }
 )
 
-POLICIES: Mapping[Role, Policy] = {
-    Role.ORCHESTRATOR: Policy(
+POLICIES: Mapping[Role, ToolPolicy] = {
+    Role.ORCHESTRATOR: ToolPolicy(
         _LOOK
         | {
             Tool.RUN_IN_TERMINAL,
@@ -175,30 +175,30 @@ POLICIES: Mapping[Role, Policy] = {
         programs=_GIT_READ,
         spawns=_DISPATCHED,
     ),
-    Role.INTAKE: Policy(_LOOK | {Tool.GREP_SEARCH, Tool.FILE_SEARCH}),
-    Role.RESEARCHER: Policy(_SEARCH | {Tool.CREATE_FILE}, outputs=("research/*.yaml",)),
-    Role.SPEC: Policy(_SEARCH | _WRITE | {Tool.ASK_QUESTIONS}, outputs=("spec-output.yaml", "feature.md")),
-    Role.DESIGNER: Policy(_SEARCH | _WRITE, outputs=("design-output.yaml", "design.md")),
-    Role.PLANNER: Policy(_SEARCH | _WRITE, outputs=("plan-output.yaml", "plan.md", "tasks/*.yaml")),
-    Role.IMPLEMENTER: Policy(
+    Role.INTAKE: ToolPolicy(_LOOK | {Tool.GREP_SEARCH, Tool.FILE_SEARCH}),
+    Role.RESEARCHER: ToolPolicy(_SEARCH | {Tool.CREATE_FILE}, outputs=("research/*.yaml",)),
+    Role.SPEC: ToolPolicy(_SEARCH | _WRITE | {Tool.ASK_QUESTIONS}, outputs=("spec-output.yaml", "feature.md")),
+    Role.DESIGNER: ToolPolicy(_SEARCH | _WRITE, outputs=("design-output.yaml", "design.md")),
+    Role.PLANNER: ToolPolicy(_SEARCH | _WRITE, outputs=("plan-output.yaml", "plan.md", "tasks/*.yaml")),
+    Role.IMPLEMENTER: ToolPolicy(
         _SEARCH | _WRITE | _RUN | {Tool.MULTI_REPLACE, Tool.LIST_USAGES},
         outputs=("implementation-reports/*.yaml",),
         source=True,
         programs=_BUILDER,
         project_commands=True,
     ),
-    Role.VERIFIER: Policy(
+    Role.VERIFIER: ToolPolicy(
         (_SEARCH - {Tool.SEMANTIC_SEARCH}) | _RUN | {Tool.CREATE_FILE},
         outputs=("verification-reports/*.yaml",),
         programs=_GIT_READ,
         project_commands=True,
     ),
-    Role.REVIEWER: Policy(
+    Role.REVIEWER: ToolPolicy(
         _SEARCH | {Tool.CREATE_FILE, Tool.RUN_IN_TERMINAL},
         outputs=("review-findings/*.md", "review-verdicts/*.yaml"),
         programs=_GIT_LOOK,
     ),
-    Role.KNOWLEDGE: Policy(
+    Role.KNOWLEDGE: ToolPolicy(
         _SEARCH | _WRITE | {Tool.MEMORY, Tool.QUERY_LEDGER},
         outputs=(
             "knowledge-output.yaml",
@@ -208,44 +208,44 @@ POLICIES: Mapping[Role, Policy] = {
             "post-mortems/*.md",
         ),
     ),
-    Role.PHASE_RESEARCHER: Policy(_SEARCH | {Tool.CREATE_FILE}, outputs=("RESEARCH.md",)),
-    Role.PHASE_PLANNER: Policy(_SEARCH),  # its plan is a typed document that the harness writes, scripts included
-    Role.PLAN_CHECKER: Policy(_SEARCH),
-    Role.EXECUTOR: Policy(
+    Role.PHASE_RESEARCHER: ToolPolicy(_SEARCH | {Tool.CREATE_FILE}, outputs=("RESEARCH.md",)),
+    Role.PHASE_PLANNER: ToolPolicy(_SEARCH),  # its plan is a typed document that the harness writes, scripts included
+    Role.PLAN_CHECKER: ToolPolicy(_SEARCH),
+    Role.EXECUTOR: ToolPolicy(
         _SEARCH | _WRITE | _RUN | {Tool.MULTI_REPLACE, Tool.LIST_USAGES},
         source=True,
         programs=_BUILDER,
         project_commands=True,
     ),
-    Role.MINI_VERIFIER: Policy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
-    Role.PHASE_VERIFIER: Policy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
-    Role.JUDGE: Policy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
-    Role.RATER: Policy(frozenset()),  # it sees the criteria and the diff it is handed, and nothing else
-    Role.DEBUGGER: Policy(
+    Role.MINI_VERIFIER: ToolPolicy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
+    Role.PHASE_VERIFIER: ToolPolicy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
+    Role.JUDGE: ToolPolicy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
+    Role.RATER: ToolPolicy(frozenset()),  # it sees the criteria and the diff it is handed, and nothing else
+    Role.DEBUGGER: ToolPolicy(
         _SEARCH | _WRITE | _RUN | {Tool.MULTI_REPLACE, Tool.LIST_USAGES},
         source=True,
         programs=_BUILDER,
         project_commands=True,
     ),
-    Role.QUESTIONING: Policy(_SEARCH),
-    Role.SELF_AUDIT: Policy(_SEARCH),
-    Role.CAPTAIN: Policy(_SEARCH | {Tool.ASK_QUESTIONS}),  # its plan is a typed document that the harness writes
-    Role.THROWAWAY: Policy(_SEVEN, source=True, programs=_BUILDER, project_commands=True),
-    Role.WORKER: Policy(
+    Role.QUESTIONING: ToolPolicy(_SEARCH),
+    Role.SELF_AUDIT: ToolPolicy(_SEARCH),
+    Role.CAPTAIN: ToolPolicy(_SEARCH | {Tool.ASK_QUESTIONS}),  # its plan is a typed document that the harness writes
+    Role.THROWAWAY: ToolPolicy(_SEVEN, source=True, programs=_BUILDER, project_commands=True),
+    Role.WORKER: ToolPolicy(
         _SEVEN | {Tool.AGENT},
         source=True,
         programs=_BUILDER,
         project_commands=True,
         spawns=frozenset({Role.THROWAWAY}),
     ),
-    Role.SUB_EXECUTOR: Policy(
+    Role.SUB_EXECUTOR: ToolPolicy(
         _SEVEN | {Tool.AGENT} | _SUBTASKS,
         source=True,
         programs=_BUILDER,
         project_commands=True,
         spawns=frozenset({Role.THROWAWAY, Role.WORKER}),
     ),
-    Role.REFINERY: Policy(
+    Role.REFINERY: ToolPolicy(
         _SEVEN | {Tool.AGENT} | _SUBTASKS | _REFINE,
         source=True,
         programs=_BUILDER,

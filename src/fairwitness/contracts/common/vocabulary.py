@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 
-class Status(StrEnum):
+class CompletionStatus(StrEnum):
     """The three ways an agent's dispatch can end by its own word."""
 
     DONE = "DONE"
@@ -36,7 +36,7 @@ RISKS = tuple(Risk)
 """Mildest first."""
 
 
-class Verdict(StrEnum):
+class CategoryVerdict(StrEnum):
     """What a reviewer says of one category."""
 
     APPROVE = "approve"
@@ -44,7 +44,7 @@ class Verdict(StrEnum):
     BLOCKER = "blocker"
 
 
-VERDICTS = tuple(Verdict)
+VERDICTS = tuple(CategoryVerdict)
 """Mildest first."""
 
 
@@ -81,10 +81,10 @@ class Workflow(StrEnum):
     FORGE = "forge"
 
 
-def worst_verdict(verdicts: tuple[Verdict, ...]) -> Verdict:
+def worst_verdict(verdicts: tuple[CategoryVerdict, ...]) -> CategoryVerdict:
     """The harshest of some verdicts.
 
-    >>> worst_verdict((Verdict.APPROVE, Verdict.BLOCKER, Verdict.NEEDS_REVISION)).value
+    >>> worst_verdict((CategoryVerdict.APPROVE, CategoryVerdict.BLOCKER, CategoryVerdict.NEEDS_REVISION)).value
     'blocker'
     """
     return max(verdicts, key=VERDICTS.index)

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from fairwitness.contracts.common.base import AgentDocument, Maybe, Text
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.problems import unique_ids
 from fairwitness.contracts.common.vocabulary import Confidence, Risk
 from fairwitness.contracts.feature.document import SignedDocument
@@ -60,4 +60,4 @@ class DesignPayload(AgentDocument):
 class DesignOutput(SignedDocument[DesignPayload]):
     """Schema 4: `design-output.yaml`."""
 
-    signer = Agent.DESIGNER
+    signer = FeatureAgent.DESIGNER

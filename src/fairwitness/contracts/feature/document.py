@@ -11,9 +11,9 @@ from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 from pydantic import model_validator
 
 from fairwitness.contracts.common.base import AgentDocument
-from fairwitness.contracts.common.completion import Agent, Completion, Header
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any
-from fairwitness.contracts.common.vocabulary import Status
+from fairwitness.contracts.common.completion import Completion, FeatureAgent, Header
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
+from fairwitness.contracts.common.vocabulary import CompletionStatus
 
 
 class Presence(StrEnum):
@@ -27,48 +27,48 @@ class Presence(StrEnum):
 class Signature(NamedTuple):
     """What one agent's completion may look like."""
 
-    statuses: frozenset[Status]
+    statuses: frozenset[CompletionStatus]
     severity: Presence
     risk_level: Presence
     evidence_summary: Presence
 
 
-_DONE_OR_ERROR = frozenset({Status.DONE, Status.ERROR})
-_ANY = frozenset(Status)
+_DONE_OR_ERROR = frozenset({CompletionStatus.DONE, CompletionStatus.ERROR})
+_ANY = frozenset(CompletionStatus)
 _NULLS = (Presence.NULL, Presence.NULL, Presence.NULL)
 
-SIGNATURES: Mapping[Agent, Signature] = {
-    Agent.ORCHESTRATOR: Signature(_DONE_OR_ERROR, *_NULLS),
-    Agent.RESEARCHER: Signature(_DONE_OR_ERROR, *_NULLS),
-    Agent.SPEC: Signature(_DONE_OR_ERROR, *_NULLS),
+SIGNATURES: Mapping[FeatureAgent, Signature] = {
+    FeatureAgent.ORCHESTRATOR: Signature(_DONE_OR_ERROR, *_NULLS),
+    FeatureAgent.RESEARCHER: Signature(_DONE_OR_ERROR, *_NULLS),
+    FeatureAgent.SPEC: Signature(_DONE_OR_ERROR, *_NULLS),
     # The field table wants a null risk here, the published example carries a colour: both are read.
-    Agent.DESIGNER: Signature(_DONE_OR_ERROR, Presence.NULL, Presence.FREE, Presence.NULL),
+    FeatureAgent.DESIGNER: Signature(_DONE_OR_ERROR, Presence.NULL, Presence.FREE, Presence.NULL),
     # A reviewer signs no document; the harness records its completion under this row.
-    Agent.REVIEWER: Signature(_DONE_OR_ERROR, Presence.FREE, Presence.REQUIRED, Presence.FREE),
+    FeatureAgent.REVIEWER: Signature(_DONE_OR_ERROR, Presence.FREE, Presence.REQUIRED, Presence.FREE),
     # NEEDS_REVISION from a planner happens in replan mode only and is routed as DONE.
-    Agent.PLANNER: Signature(_ANY, Presence.NULL, Presence.REQUIRED, Presence.NULL),
-    Agent.IMPLEMENTER: Signature(_DONE_OR_ERROR, *_NULLS),
-    Agent.VERIFIER: Signature(_ANY, Presence.FREE, Presence.NULL, Presence.FREE),
-    Agent.KNOWLEDGE: Signature(_DONE_OR_ERROR, *_NULLS),
+    FeatureAgent.PLANNER: Signature(_ANY, Presence.NULL, Presence.REQUIRED, Presence.NULL),
+    FeatureAgent.IMPLEMENTER: Signature(_DONE_OR_ERROR, *_NULLS),
+    FeatureAgent.VERIFIER: Signature(_ANY, Presence.FREE, Presence.NULL, Presence.FREE),
+    FeatureAgent.KNOWLEDGE: Signature(_DONE_OR_ERROR, *_NULLS),
 }
 
 
-def signature_refusals(agent: Agent, completion: Completion) -> tuple[Refusal, ...]:
+def signature_refusals(agent: FeatureAgent, completion: Completion) -> tuple[FieldRefusal, ...]:
     """Every way in which a completion is not one this agent may give; places are relative to the completion."""
     signature = SIGNATURES[agent]
     refusals = []
     if completion.status not in signature.statuses:
-        allowed = " or ".join(status.value for status in Status if status in signature.statuses)
-        refusals.append(Refusal(("status",), f"{allowed} from {agent.value}", completion.status.value))
+        allowed = " or ".join(status.value for status in CompletionStatus if status in signature.statuses)
+        refusals.append(FieldRefusal(("status",), f"{allowed} from {agent.value}", completion.status.value))
     for name, presence, value in (
         ("severity", signature.severity, completion.severity),
         ("risk_level", signature.risk_level, completion.risk_level),
         ("evidence_summary", signature.evidence_summary, completion.evidence_summary),
     ):
         if presence is Presence.NULL and value is not None:
-            refusals.append(Refusal((name,), f"null from {agent.value}", value))
+            refusals.append(FieldRefusal((name,), f"null from {agent.value}", value))
         if presence is Presence.REQUIRED and value is None:
-            refusals.append(Refusal((name,), f"a value from {agent.value}", value))
+            refusals.append(FieldRefusal((name,), f"a value from {agent.value}", value))
     return tuple(refusals)
 
 
@@ -84,7 +84,7 @@ class Output(Header, Generic[PayloadT]):
 class SignedDocument(AgentDocument, Generic[PayloadT]):
     """A document with header, payload and completion, signed by one kind of agent."""
 
-    signer: ClassVar[Agent]
+    signer: ClassVar[FeatureAgent]
 
     agent_output: Output[PayloadT]
     completion: Completion
@@ -96,6 +96,8 @@ class SignedDocument(AgentDocument, Generic[PayloadT]):
             for refusal in signature_refusals(self.signer, self.completion)
         ]
         if self.agent_output.agent is not self.signer:
-            refusals.append(Refusal(("agent_output", "agent"), f"'{self.signer.value}'", self.agent_output.agent.value))
+            refusals.append(
+                FieldRefusal(("agent_output", "agent"), f"'{self.signer.value}'", self.agent_output.agent.value)
+            )
         refuse_if_any(type(self).__name__, refusals)
         return self

@@ -16,13 +16,13 @@ from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.ids import Commit, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.vocabulary import Confidence, Severity, Verdict
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Confidence, Severity
 from fairwitness.contracts.feature.pushback import PushbackOption
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 from fairwitness.contracts.forge import events as graph
 
 
-class RunOutcome(StrEnum):
+class FeatureRunOutcome(StrEnum):
     """How a run can end."""
 
     COMMITTED = "committed"
@@ -64,7 +64,7 @@ class Degradation(StrEnum):
     SANDBOX_TIER = "sandbox_tier"
 
 
-class RunStarted(EventData):
+class FeatureRunStarted(EventData):
     """A run began."""
 
     type: Literal["run_started"] = "run_started"
@@ -75,7 +75,7 @@ class RunStarted(EventData):
     settings_hash: Sha256
 
 
-class RunResumed(EventData):
+class FeatureRunResumed(EventData):
     """A run went on after a stop."""
 
     type: Literal["run_resumed"] = "run_resumed"
@@ -86,13 +86,13 @@ class RunFinished(EventData):
     """A run ended."""
 
     type: Literal["run_finished"] = "run_finished"
-    outcome: RunOutcome
+    outcome: FeatureRunOutcome
     confidence: Confidence | None
     commit: Maybe[Commit] = None
     reason: Prose
 
 
-class StepStarted(EventData):
+class FeatureStepStarted(EventData):
     """A step began."""
 
     type: Literal["step_started"] = "step_started"
@@ -212,10 +212,10 @@ class ReviewSubmitted(EventData):
     scope: ReviewScope
     round: Positive
     perspective: Perspective
-    verdicts: dict[Category, Verdict]
+    verdicts: dict[Category, CategoryVerdict]
 
 
-class Decided(EventData):
+class DecisionTaken(EventData):
     """The run's next move; the facts it rests on stand in the ledger under the same number."""
 
     type: Literal["decided"] = "decided"
@@ -258,10 +258,10 @@ class Committed(EventData):
 
 
 FeatureEvent = Annotated[
-    RunStarted
-    | RunResumed
+    FeatureRunStarted
+    | FeatureRunResumed
     | RunFinished
-    | StepStarted
+    | FeatureStepStarted
     | StepFinished
     | DispatchStarted
     | DispatchFinished
@@ -271,17 +271,17 @@ FeatureEvent = Annotated[
     | ApprovalRequested
     | ApprovalAnswered
     | GateEvaluated
-    | Decided
+    | DecisionTaken
     | graph.NodeChanged
     | graph.TaskStarted
     | graph.TaskStale
-    | graph.TaskRetried
+    | graph.NodeRetried
     | graph.TaskExhausted
     | graph.TaskVerified
     | graph.ConflictFound
     | graph.MergeStarted
     | graph.MergeFinished
-    | graph.TargetMoved
+    | graph.TargetBranchMoved
     | graph.BranchMerged
     | TaskReverted
     | ReplanStarted

@@ -14,7 +14,7 @@ from fairwitness.contracts.common.base import Contract, Count, Flag, Integer, Po
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import Tally, Tree
 from fairwitness.contracts.common.ids import RelPath, SafeName
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
 from fairwitness.contracts.common.vocabulary import Risk, Severity, Size
 from fairwitness.contracts.feature.events import Degradation, DispatchStatus
 from fairwitness.contracts.feature.review import ReviewScope
@@ -48,7 +48,7 @@ class HumanGate(StrEnum):
     PLAN = "gate-post-planning"
 
 
-class Choice(StrEnum):
+class GateChoice(StrEnum):
     """Every option of every gate."""
 
     PROCEED = "proceed"
@@ -61,16 +61,16 @@ class Choice(StrEnum):
     ABORT = "abort"
 
 
-OPTIONS: Mapping[HumanGate, tuple[Choice, ...]] = {
-    HumanGate.REQUEST_PUSHBACK: (Choice.PROCEED, Choice.MODIFY, Choice.ABANDON, Choice.OTHER),
-    HumanGate.RESEARCH: (Choice.PROCEED, Choice.EXPAND, Choice.ABORT, Choice.OTHER),
-    HumanGate.SPEC_PUSHBACK: (Choice.PROCEED, Choice.MODIFY, Choice.ABANDON, Choice.OTHER),
-    HumanGate.PLAN: (Choice.APPROVE, Choice.REVISE, Choice.ABORT),
+OPTIONS: Mapping[HumanGate, tuple[GateChoice, ...]] = {
+    HumanGate.REQUEST_PUSHBACK: (GateChoice.PROCEED, GateChoice.MODIFY, GateChoice.ABANDON, GateChoice.OTHER),
+    HumanGate.RESEARCH: (GateChoice.PROCEED, GateChoice.EXPAND, GateChoice.ABORT, GateChoice.OTHER),
+    HumanGate.SPEC_PUSHBACK: (GateChoice.PROCEED, GateChoice.MODIFY, GateChoice.ABANDON, GateChoice.OTHER),
+    HumanGate.PLAN: (GateChoice.APPROVE, GateChoice.REVISE, GateChoice.ABORT),
 }
 """What a person may answer; the first is what an autonomous run selects by itself."""
 
 
-class Change(StrEnum):
+class ChangeKind(StrEnum):
     """What became of a file."""
 
     ADDED = "added"
@@ -82,7 +82,7 @@ class ChangedFile(Contract):
     """A file of a task, and what became of it."""
 
     path: RelPath
-    change: Change
+    change: ChangeKind
 
 
 class CallFacts(Contract):
@@ -98,9 +98,9 @@ class CallFacts(Contract):
         failed = self.status in (DispatchStatus.ERROR, DispatchStatus.TIMEOUT)
         refusals = []
         if failed != (self.cause is not None):
-            refusals.append(Refusal(("cause",), "a cause exactly when the call failed", self.cause))
+            refusals.append(FieldRefusal(("cause",), "a cause exactly when the call failed", self.cause))
         if (self.status is DispatchStatus.TIMEOUT) != (self.cause is ErrorCause.TIMEOUT):
-            refusals.append(Refusal(("cause",), "timeout exactly when the status is TIMEOUT", self.cause))
+            refusals.append(FieldRefusal(("cause",), "timeout exactly when the status is TIMEOUT", self.cause))
         refuse_if_any("CallFacts", refusals)
         return self
 
@@ -110,17 +110,17 @@ class Approval(Contract):
 
     gate: HumanGate
     asked: Flag
-    selected: Choice | None
-    spent: tuple[Choice, ...]
+    selected: GateChoice | None
+    spent: tuple[GateChoice, ...]
     """The options that have sent work back at this gate before, each as often as it did."""
 
     @model_validator(mode="after")
     def _an_answer_fits_its_question(self) -> Self:
         refusals = []
         if self.selected is not None and not self.asked:
-            refusals.append(Refusal(("selected",), "nothing, since nobody was asked", self.selected))
+            refusals.append(FieldRefusal(("selected",), "nothing, since nobody was asked", self.selected))
         if self.selected is not None and self.selected not in OPTIONS[self.gate]:
-            refusals.append(Refusal(("selected",), f"an option of {self.gate.value}", self.selected))
+            refusals.append(FieldRefusal(("selected",), f"an option of {self.gate.value}", self.selected))
         refuse_if_any("Approval", refusals)
         return self
 
@@ -201,7 +201,7 @@ class FeatureFacts(Contract):
     def _a_hold_names_itself(self) -> Self:
         if (self.can_start is CanStart.YES) != (self.held_by is None):
             refuse_if_any(
-                "FeatureFacts", [Refusal(("held_by",), "a reason exactly when nothing may start", self.held_by)]
+                "FeatureFacts", [FieldRefusal(("held_by",), "a reason exactly when nothing may start", self.held_by)]
             )
         return self
 

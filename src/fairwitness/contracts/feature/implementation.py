@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fairwitness.contracts.common.base import AgentDocument, Count, Flag, Integer, Maybe, Text
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.ids import RelPath, TaskId
 from fairwitness.contracts.feature.document import SignedDocument
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
@@ -63,7 +63,7 @@ class SelfCheck(AgentDocument):
     git_staged: Flag
 
 
-class Change(AgentDocument):
+class ReportedChange(AgentDocument):
     """One file that was touched."""
 
     path: RelPath
@@ -86,7 +86,7 @@ class ImplementationPayload(AgentDocument):
     task_id: TaskId
     task_type: TaskType
     baseline: Baseline
-    changes: Annotated[tuple[Change, ...], Field(min_length=1)]
+    changes: Annotated[tuple[ReportedChange, ...], Field(min_length=1)]
     self_check: SelfCheck
     verification_entries: Maybe[tuple[VerificationEntry, ...]] = None
     artifact_evaluations: Maybe[tuple[ArtifactEvaluation, ...]] = None
@@ -95,4 +95,4 @@ class ImplementationPayload(AgentDocument):
 class ImplementationReport(SignedDocument[ImplementationPayload]):
     """Schema 7: `implementation-reports/<task-id>.yaml`."""
 
-    signer = Agent.IMPLEMENTER
+    signer = FeatureAgent.IMPLEMENTER

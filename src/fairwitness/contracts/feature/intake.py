@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import model_validator
 
 from fairwitness.contracts.common.base import AgentDocument, Flag, Text
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
 from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.pushback import Concern
 
@@ -27,10 +27,12 @@ class IntakeReturn(AgentDocument):
         refusals = []
         if self.infeasible is (self.infeasible_because is None):
             expected = "the reason, since it is infeasible" if self.infeasible else "null, since it is feasible"
-            refusals.append(Refusal(("infeasible_because",), expected, self.infeasible_because))
+            refusals.append(FieldRefusal(("infeasible_because",), expected, self.infeasible_because))
         blocked = any(concern.severity is Severity.BLOCKER for concern in self.concerns)
         if self.infeasible is not blocked:
             expected = "a Blocker, since it is infeasible" if self.infeasible else "no Blocker, since it is feasible"
-            refusals.append(Refusal(("concerns",), expected, [concern.severity.value for concern in self.concerns]))
+            refusals.append(
+                FieldRefusal(("concerns",), expected, [concern.severity.value for concern in self.concerns])
+            )
         refuse_if_any("IntakeReturn", refusals)
         return self

@@ -7,10 +7,10 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from fairwitness.contracts.common.base import AgentDocument, Amount, Count, Maybe, Number, Prose, Text
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.ids import RelPath
 from fairwitness.contracts.common.problems import unique_ids
-from fairwitness.contracts.common.vocabulary import Confidence, Severity, Verdict
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Confidence, Severity
 from fairwitness.contracts.feature.document import SignedDocument
 
 COPILOT_INSTRUCTIONS = ".github/copilot-instructions.md"
@@ -98,7 +98,7 @@ class ReviewRound(AgentDocument):
     """How one review ended; keys are perspectives (older documents keyed them by model)."""
 
     round: Count
-    verdicts: dict[Text, Verdict]
+    verdicts: dict[Text, CategoryVerdict]
 
 
 class ReviewSummary(AgentDocument):
@@ -191,4 +191,4 @@ class KnowledgePayload(AgentDocument):
 class KnowledgeOutput(SignedDocument[KnowledgePayload]):
     """Schema 10: `knowledge-output.yaml`."""
 
-    signer = Agent.KNOWLEDGE
+    signer = FeatureAgent.KNOWLEDGE

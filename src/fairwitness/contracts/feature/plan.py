@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from fairwitness.contracts.common.base import AgentDocument, Integer, Maybe, Positive, Text, Texts
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.ids import RelPath, TaskId
 from fairwitness.contracts.common.problems import unique_ids
 from fairwitness.contracts.common.vocabulary import Risk, Size
@@ -29,7 +29,7 @@ class PlannedTask(AgentDocument):
     size: Size
     risk: Risk
     depends_on: tuple[TaskId, ...] = ()
-    agent: Agent
+    agent: FeatureAgent
 
 
 class Likelihood(StrEnum):
@@ -65,7 +65,7 @@ class PlanPayload(AgentDocument):
 class PlanOutput(SignedDocument[PlanPayload]):
     """Schema 5: `plan-output.yaml`."""
 
-    signer = Agent.PLANNER
+    signer = FeatureAgent.PLANNER
 
 
 Pointer = Annotated[
@@ -98,7 +98,7 @@ class Task(AgentDocument):
     id: TaskId
     title: Text
     description: Text
-    agent: Agent
+    agent: FeatureAgent
     size: Size
     risk: Risk
     depends_on: tuple[TaskId, ...] = ()

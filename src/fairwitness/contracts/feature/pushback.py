@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.base import AgentDocument, Count, Flag, Text
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
 from fairwitness.contracts.common.vocabulary import Severity
 
 
@@ -43,11 +43,11 @@ class PushbackLog(AgentDocument):
         refusals = []
         if self.concerns_identified != len(self.concerns):
             refusals.append(
-                Refusal(
+                FieldRefusal(
                     ("concerns_identified",), f"the number of concerns, {len(self.concerns)}", self.concerns_identified
                 )
             )
         if self.auto_selected and self.mode is not ApprovalMode.AUTONOMOUS:
-            refusals.append(Refusal(("auto_selected",), "false in interactive mode", self.auto_selected))
+            refusals.append(FieldRefusal(("auto_selected",), "false in interactive mode", self.auto_selected))
         refuse_if_any("PushbackLog", refusals)
         return self

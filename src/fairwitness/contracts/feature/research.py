@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from fairwitness.contracts.common.base import AgentDocument, Text
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.problems import unique_ids
 from fairwitness.contracts.feature.document import SignedDocument
 
@@ -43,4 +43,4 @@ class ResearchPayload(AgentDocument):
 class ResearchOutput(SignedDocument[ResearchPayload]):
     """Schema 2: `research/<focus>.yaml`."""
 
-    signer = Agent.RESEARCHER
+    signer = FeatureAgent.RESEARCHER

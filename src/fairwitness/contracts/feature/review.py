@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fairwitness.contracts.common.base import AgentDocument, Count, Integer, Maybe, SchemaVersion, Text, Texts
-from fairwitness.contracts.common.vocabulary import Severity, Verdict
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
 
 
@@ -40,9 +40,9 @@ class Category(StrEnum):
 class CategoryVerdicts(AgentDocument):
     """One verdict for each category."""
 
-    security: Verdict
-    architecture: Verdict
-    correctness: Verdict
+    security: CategoryVerdict
+    architecture: CategoryVerdict
+    correctness: CategoryVerdict
 
 
 class FindingsCount(AgentDocument):
@@ -60,7 +60,7 @@ class ReviewVerdict(AgentDocument):
     reviewer_perspective: Perspective
     scope: ReviewScope
     verdicts: CategoryVerdicts
-    overall: Verdict
+    overall: CategoryVerdict
     findings_count: FindingsCount
     summary: Annotated[str, Field(pattern=r"\S", max_length=500)]
 

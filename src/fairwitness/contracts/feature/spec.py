@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from fairwitness.contracts.common.base import AgentDocument, Maybe, Text, Texts
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.problems import unique_ids
 from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.document import SignedDocument
@@ -103,4 +103,4 @@ class SpecPayload(AgentDocument):
 class SpecOutput(SignedDocument[SpecPayload]):
     """Schema 3: `spec-output.yaml`."""
 
-    signer = Agent.SPEC
+    signer = FeatureAgent.SPEC

@@ -18,8 +18,8 @@ from fairwitness.contracts.common.ids import (
     TaskId,
 )
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.vocabulary import Confidence, Severity, Verdict
-from fairwitness.contracts.feature.events import Degradation, DispatchStatus, RunOutcome, StepOutcome
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Confidence, Severity
+from fairwitness.contracts.feature.events import Degradation, DispatchStatus, FeatureRunOutcome, StepOutcome
 from fairwitness.contracts.feature.pushback import PushbackOption
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 
@@ -107,7 +107,7 @@ class ReviewState(Contract):
     scope: ReviewScope
     round: Positive
     perspective: Perspective
-    verdicts: Mapping[Category, Verdict]
+    verdicts: Mapping[Category, CategoryVerdict]
 
 
 class PushbackState(Contract):
@@ -152,7 +152,7 @@ class LedgerHead(Contract):
 class RunEnding(Contract):
     """How the run ended."""
 
-    outcome: RunOutcome
+    outcome: FeatureRunOutcome
     confidence: Confidence | None
     commit: Maybe[Commit] = None
     reason: Prose

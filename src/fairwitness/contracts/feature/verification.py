@@ -16,7 +16,7 @@ from fairwitness.contracts.common.base import (
     Text,
     TruthLiteral,
 )
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.evidence import Snippet
 from fairwitness.contracts.common.ids import FeatureRunId, TaskId
 from fairwitness.contracts.feature.document import SignedDocument
@@ -105,4 +105,4 @@ class VerificationPayload(AgentDocument):
 class VerificationReport(SignedDocument[VerificationPayload]):
     """Schema 8: `verification-reports/<task-id>.yaml`."""
 
-    signer = Agent.VERIFIER
+    signer = FeatureAgent.VERIFIER

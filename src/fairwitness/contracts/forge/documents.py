@@ -23,7 +23,7 @@ from fairwitness.contracts.forge.dag import CrId, NodeState
 SubAgentType = Annotated[Literal[1, 2, 3], WholeLiteral]
 
 
-class Complexity(StrEnum):
+class TaskComplexity(StrEnum):
     """How large the captain thinks a task is."""
 
     SMALL = "small"
@@ -39,7 +39,7 @@ class ForgeTask(AgentDocument):
     type: Annotated[Literal[1, 2, 3, "task", "refinery"], WholeLiteral]
     dependencies: tuple[NodeId, ...]
     acceptance_criteria: Annotated[tuple[Text, ...], Field(min_length=1)]
-    estimated_complexity: Complexity
+    estimated_complexity: TaskComplexity
     status: NodeState
     branch: GitRef | None
     attemptId: Positive | None
@@ -77,7 +77,7 @@ class WalkthroughStatus(StrEnum):
     PARTIAL = "partial"
 
 
-class ChangedFile(AgentDocument):
+class WalkthroughFile(AgentDocument):
     """A file and the reason it was changed."""
 
     path: RelPath
@@ -111,7 +111,7 @@ class Walkthrough(AgentDocument):
     status: WalkthroughStatus
     confidence: Fraction
     time_spent_minutes: Count
-    files_changed: tuple[ChangedFile, ...]
+    files_changed: tuple[WalkthroughFile, ...]
     tests: Maybe[tuple[NamedTest, ...]] = None
     risks: Maybe[Texts] = None
     followups: Maybe[Texts] = None

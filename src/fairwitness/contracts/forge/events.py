@@ -58,7 +58,7 @@ class PlanReturned(EventData):
     feedback: Text
 
 
-class RunStarted(EventData):
+class ForgeRunStarted(EventData):
     """Execution began."""
 
     type: Literal["run.started"] = "run.started"
@@ -71,13 +71,13 @@ class RunPaused(EventData):
     reason: Text
 
 
-class RunResumed(EventData):
+class ForgeRunResumed(EventData):
     """A paused or stopped run went on."""
 
     type: Literal["run.resumed"] = "run.resumed"
 
 
-class RunCompleted(EventData):
+class ForgeRunCompleted(EventData):
     """Every node is merged."""
 
     type: Literal["run.completed"] = "run.completed"
@@ -121,7 +121,7 @@ class TaskStale(EventData):
     lastHeartbeat: Timestamp
 
 
-class TaskRetried(EventData):
+class NodeRetried(EventData):
     """A node goes back to the queue for another attempt."""
 
     type: Literal["task.retried"] = "task.retried"
@@ -225,7 +225,7 @@ class MergeFinished(EventData):
     """How many merged trees were checked: one, or more when a culprit was looked for."""
 
 
-class TargetMoved(EventData):
+class TargetBranchMoved(EventData):
     """Somebody else moved the branch that is merged into; what was checked against its old tip is checked again."""
 
     type: Literal["target.moved"] = "target.moved"
@@ -340,15 +340,15 @@ ForgeEvent = Annotated[
     | PlanProposed
     | PlanApproved
     | PlanReturned
-    | RunStarted
+    | ForgeRunStarted
     | RunPaused
-    | RunResumed
-    | RunCompleted
+    | ForgeRunResumed
+    | ForgeRunCompleted
     | RunFailed
     | NodeChanged
     | TaskStarted
     | TaskStale
-    | TaskRetried
+    | NodeRetried
     | TaskExhausted
     | TaskReopened
     | HelperStarted
@@ -358,7 +358,7 @@ ForgeEvent = Annotated[
     | ConflictFound
     | MergeStarted
     | MergeFinished
-    | TargetMoved
+    | TargetBranchMoved
     | WalkthroughWritten
     | WalkthroughDisputed
     | LowConfidence

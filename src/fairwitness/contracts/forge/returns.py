@@ -7,14 +7,14 @@ from pydantic import AfterValidator, model_validator
 
 from fairwitness.contracts.common.base import AgentDocument, Maybe, Text, Texts
 from fairwitness.contracts.common.ids import GitRef, NodeId, SafeName
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any, unique_ids
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any, unique_ids
 from fairwitness.contracts.forge.dag import Dag, DagNode, DagOverlay, NodeState, NodeType
 from fairwitness.contracts.forge.documents import (
-    ChangedFile,
     ChangeRequest,
     ChangeRequestStatus,
     ForgeTask,
     Walkthrough,
+    WalkthroughFile,
     WalkthroughStatus,
 )
 
@@ -48,10 +48,10 @@ class CaptainReturn(AgentDocument):
         said = [name for name in ("dag", "overlay", "rejected") if getattr(self, name) is not None]
         if len(said) != 1:
             refusals.append(
-                Refusal(("dag",), "exactly one of dag, overlay and rejected", ", ".join(said) or "none of them")
+                FieldRefusal(("dag",), "exactly one of dag, overlay and rejected", ", ".join(said) or "none of them")
             )
         if self.rejected is not None and (self.specs or self.tasks):
-            refusals.append(Refusal(("rejected",), "no specs and no tasks beside it", self.rejected))
+            refusals.append(FieldRefusal(("rejected",), "no specs and no tasks beside it", self.rejected))
         refuse_if_any("CaptainReturn", refusals)
         return self
 
@@ -71,29 +71,29 @@ class CaptainReturn(AgentDocument):
         edges = self.overlay.addedEdges if self.overlay is not None else ()
         return {*node.dependencies, *(edge.from_ for edge in edges if edge.to == node.id)}
 
-    def _task_refusals(self) -> Iterator[Refusal]:
+    def _task_refusals(self) -> Iterator[FieldRefusal]:
         nodes = {node.id: node for node in self.nodes}
         for index, task in enumerate(self.tasks):
             node = nodes.get(task.id)
             if node is None:
-                yield Refusal(("tasks", index, "id"), "the id of a node of the graph", task.id)
+                yield FieldRefusal(("tasks", index, "id"), "the id of a node of the graph", task.id)
             elif set(task.dependencies) != self._awaited(node):
-                yield Refusal(("tasks", index, "dependencies"), "those of its node", list(task.dependencies))
+                yield FieldRefusal(("tasks", index, "dependencies"), "those of its node", list(task.dependencies))
             elif task.type not in (node.agentType, node.type.value):
-                yield Refusal(("tasks", index, "type"), f"{node.agentType}, as its node says", task.type)
+                yield FieldRefusal(("tasks", index, "type"), f"{node.agentType}, as its node says", task.type)
             if task.status is not NodeState.PENDING:
-                yield Refusal(("tasks", index, "status"), "PENDING of a task that is planned", task.status.value)
+                yield FieldRefusal(("tasks", index, "status"), "PENDING of a task that is planned", task.status.value)
             if task.branch is not None or task.attemptId is not None:
-                yield Refusal(("tasks", index), "neither branch nor attemptId before it starts", task.branch)
+                yield FieldRefusal(("tasks", index), "neither branch nor attemptId before it starts", task.branch)
 
-    def _node_refusals(self) -> Iterator[Refusal]:
+    def _node_refusals(self) -> Iterator[FieldRefusal]:
         graph = ("dag", "nodes") if self.dag is not None else ("overlay", "addedNodes")
         described = {task.id for task in self.tasks}
         for index, node in enumerate(self.nodes):
             if node.type is NodeType.TASK and node.id not in described:
-                yield Refusal((*graph, index, "id"), "a task document for this node", node.id)
+                yield FieldRefusal((*graph, index, "id"), "a task document for this node", node.id)
             if node.status is not NodeState.PENDING:
-                yield Refusal((*graph, index, "status"), "PENDING of a node that is planned", node.status.value)
+                yield FieldRefusal((*graph, index, "status"), "PENDING of a node that is planned", node.status.value)
 
 
 class WorkerReturn(AgentDocument):
@@ -115,7 +115,7 @@ def _pending(requests: tuple[ChangeRequest, ...]) -> tuple[ChangeRequest, ...]:
     refuse_if_any(
         "change requests",
         [
-            Refusal((index, "status"), "pending: whoever asks does not decide", request.status.value)
+            FieldRefusal((index, "status"), "pending: whoever asks does not decide", request.status.value)
             for index, request in enumerate(requests)
             if request.status is not ChangeRequestStatus.PENDING
         ],
@@ -131,7 +131,7 @@ class RefineryReturn(AgentDocument):
     unmerged: tuple[NodeId, ...]
     """Tasks whose branches could not be merged."""
     failing_tests: tuple[FailingTest, ...]
-    fixes: tuple[ChangedFile, ...]
+    fixes: tuple[WalkthroughFile, ...]
     """What was changed beyond the merges themselves, and why."""
     change_requests: Annotated[
         tuple[ChangeRequest, ...], AfterValidator(unique_ids("change request")), AfterValidator(_pending)
@@ -145,6 +145,6 @@ class RefineryReturn(AgentDocument):
         if self.walkthrough.status is WalkthroughStatus.COMPLETED and not whole:
             refuse_if_any(
                 "RefineryReturn",
-                [Refusal(("walkthrough", "status"), "partial or failed, since something is left", "completed")],
+                [FieldRefusal(("walkthrough", "status"), "partial or failed, since something is left", "completed")],
             )
         return self

@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from fairwitness.contracts.common.base import Contract, Count, Maybe, Positive, Text, Timestamp
 from fairwitness.contracts.common.ids import NodeId, RunId
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
 from fairwitness.contracts.forge.dag import CrId, NodeState
 
 
@@ -28,7 +28,7 @@ class NodeStatus(Contract):
         if self.currentAttempt > self.maxAttempts:
             refuse_if_any(
                 "NodeStatus",
-                [Refusal(("currentAttempt",), f"at most maxAttempts, {self.maxAttempts}", self.currentAttempt)],
+                [FieldRefusal(("currentAttempt",), f"at most maxAttempts, {self.maxAttempts}", self.currentAttempt)],
             )
         return self
 
@@ -45,7 +45,7 @@ class DagStatus(Contract):
         refuse_if_any(
             "DagStatus",
             [
-                Refusal(("nodes", key, "taskId"), f"the id of its own entry, '{key}'", node.taskId)
+                FieldRefusal(("nodes", key, "taskId"), f"the id of its own entry, '{key}'", node.taskId)
                 for key, node in self.nodes.items()
                 if node.taskId != key
             ],
@@ -53,7 +53,7 @@ class DagStatus(Contract):
         return self
 
 
-class RunStatus(StrEnum):
+class ForgeRunStatus(StrEnum):
     """How far a run is."""
 
     PLANNING = "planning"
@@ -74,8 +74,8 @@ class RunPhase(StrEnum):
     COMPLETED = "completed"
 
 
-_ENDED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED})
-_BEGAN = frozenset({RunStatus.EXECUTING, RunStatus.PAUSED, RunStatus.COMPLETED})
+_ENDED = frozenset({ForgeRunStatus.COMPLETED, ForgeRunStatus.FAILED})
+_BEGAN = frozenset({ForgeRunStatus.EXECUTING, ForgeRunStatus.PAUSED, ForgeRunStatus.COMPLETED})
 
 
 class RunState(Contract):
@@ -83,7 +83,7 @@ class RunState(Contract):
 
     runId: RunId
     repoUrl: Text
-    status: RunStatus
+    status: ForgeRunStatus
     createdAt: Timestamp
     startedAt: Maybe[Timestamp] = None
     completedAt: Maybe[Timestamp] = None
@@ -101,12 +101,12 @@ class RunState(Contract):
     def _times_follow_the_status(self) -> Self:
         refusals = []
         if self.status in _BEGAN and self.startedAt is None:
-            refusals.append(Refusal(("startedAt",), f"a time, since the run is {self.status.value}", None))
+            refusals.append(FieldRefusal(("startedAt",), f"a time, since the run is {self.status.value}", None))
         if self.status in _ENDED and self.completedAt is None:
-            refusals.append(Refusal(("completedAt",), f"a time, since the run is {self.status.value}", None))
+            refusals.append(FieldRefusal(("completedAt",), f"a time, since the run is {self.status.value}", None))
         if self.status not in _ENDED and self.completedAt is not None:
             refusals.append(
-                Refusal(("completedAt",), f"nothing, since the run is {self.status.value}", self.completedAt)
+                FieldRefusal(("completedAt",), f"nothing, since the run is {self.status.value}", self.completedAt)
             )
         refuse_if_any("RunState", refusals)
         return self

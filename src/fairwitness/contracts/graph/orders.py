@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts
 from fairwitness.contracts.common.evidence import Tree
 from fairwitness.contracts.common.ids import Commit, GitRef, NodeId, PhaseId, RelPath, RunId
-from fairwitness.contracts.common.problems import Refusal, refuse_if_any
+from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
 from fairwitness.contracts.common.sandbox import Seconds
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag
@@ -87,9 +87,11 @@ class AttemptResult(Contract):
     def _proven_or_explained(self) -> Self:
         refusals = []
         if self.verified != (self.commit is not None and self.tree is not None):
-            refusals.append(Refusal(("commit",), "a commit and its tree exactly when it was verified", self.commit))
+            refusals.append(
+                FieldRefusal(("commit",), "a commit and its tree exactly when it was verified", self.commit)
+            )
         if self.verified == (self.reason is not None):
-            refusals.append(Refusal(("reason",), "a reason exactly when it was not verified", self.reason))
+            refusals.append(FieldRefusal(("reason",), "a reason exactly when it was not verified", self.reason))
         refuse_if_any("AttemptResult", refusals)
         return self
 
@@ -118,7 +120,7 @@ class Clash(Contract):
     paths: Annotated[tuple[Prose, ...], Field(min_length=1)]
 
 
-class Landed(Contract):
+class LandedMember(Contract):
     """A member that the target holds now."""
 
     node: NodeId
@@ -138,7 +140,7 @@ class MergeResult(Contract):
 
     tip: Commit
     """Of the target, afterwards."""
-    landed: tuple[Landed, ...]
+    landed: tuple[LandedMember, ...]
     culprit: Maybe[Culprit] = None
     clashes: tuple[Clash, ...]
     checks: Count
@@ -147,7 +149,7 @@ class MergeResult(Contract):
     """Why nothing more may be started, as when somebody took merged work out of the target."""
 
 
-class Prepared(Contract):
+class AttemptStart(Contract):
     """Where an attempt begins."""
 
     base: Commit
@@ -192,7 +194,7 @@ class Stack(Contract):
     @model_validator(mode="after")
     def _halted_by_a_move(self) -> Self:
         if self.halt is not None and self.moved is None:
-            refuse_if_any("Stack", [Refusal(("moved",), "the move that halts it", None)])
+            refuse_if_any("Stack", [FieldRefusal(("moved",), "the move that halts it", None)])
         return self
 
 
@@ -206,7 +208,7 @@ class Proof(Contract):
     @model_validator(mode="after")
     def _refused_with_a_reason(self) -> Self:
         if self.holds == bool(self.reasons):
-            refuse_if_any("Proof", [Refusal(("reasons",), "reasons exactly when it does not hold", self.reasons)])
+            refuse_if_any("Proof", [FieldRefusal(("reasons",), "reasons exactly when it does not hold", self.reasons)])
         return self
 
 
@@ -233,7 +235,7 @@ class GraphEnd(Contract):
     """Change requests that wait for an answer: the graph has not ended, and goes on when they have one."""
 
 
-class Plan(NamedTuple):
+class GraphPlan(NamedTuple):
     """What is to be carried out."""
 
     base: Dag

@@ -20,7 +20,7 @@ from fairwitness.contracts.common.gates import GateAnswer
 from fairwitness.contracts.common.ids import RunId, SafeName
 from fairwitness.contracts.common.sandbox import Warned
 from fairwitness.contracts.verify.checks import CheckId
-from fairwitness.contracts.verify.results import Evidence, Move, Moved
+from fairwitness.contracts.verify.results import Evidence, ItemChange, Moved
 
 CHANGE = "change"
 """The task id under which the rows of a verified change stand."""
@@ -28,7 +28,7 @@ LISTED = 50
 """How many things of one check a report lists; the counts are always whole."""
 
 
-class Subject(Contract):
+class VerifySubject(Contract):
     """What is verified within a run: one round of a task or of a merge, or the one change of `fairwitness verify`."""
 
     task_id: SafeName = CHANGE
@@ -38,7 +38,7 @@ class Subject(Contract):
     def name(self) -> str:
         """Both in one text.
 
-        >>> Subject(task_id="task-03", round=2).name
+        >>> VerifySubject(task_id="task-03", round=2).name
         'task-03:2'
         """
         return f"{self.task_id}:{self.round}"
@@ -46,7 +46,7 @@ class Subject(Contract):
     @property
     def is_the_change(self) -> bool:
         """True for what `fairwitness verify` proves; its keys are older than subjects, and stay as they were."""
-        return self == Subject()
+        return self == VerifySubject()
 
     @property
     def baseline_round(self) -> int:
@@ -56,20 +56,20 @@ class Subject(Contract):
     def key(self, what: str) -> str:
         """Under which key something about it stands in the ledger.
 
-        >>> Subject().key("asked"), Subject(task_id="task-03", round=2).key("asked")
+        >>> VerifySubject().key("asked"), VerifySubject(task_id="task-03", round=2).key("asked")
         ('asked', 'asked:task-03:2')
         """
         return what if self.is_the_change else f"{what}:{self.name}"
 
 
-class Wanted(Contract):
+class RequiredCheck(Contract):
     """A check by its name in the ledger and, where there are several of that name, which."""
 
     name: Text
     instance: CheckId | None
 
 
-class Silent(Contract):
+class CheckWithoutEvidence(Contract):
     """A check that gave no evidence, and whether that may be overlooked."""
 
     name: Text
@@ -78,12 +78,12 @@ class Silent(Contract):
     excused: Flag
 
 
-class Asked(Contract):
+class ChangeRequirements(Contract):
     """What the evidence of one change must answer."""
 
     tree: Tree
-    required: tuple[Wanted, ...]
-    silent: tuple[Silent, ...]
+    required: tuple[RequiredCheck, ...]
+    silent: tuple[CheckWithoutEvidence, ...]
 
 
 class Side(Contract):
@@ -108,7 +108,7 @@ class CheckLine(Contract):
     reason: Maybe[Text] = None
     """Why there is no evidence, or what got worse."""
     excused: Flag = False
-    counts: dict[Move, Count] = Field(default_factory=dict)
+    counts: dict[ItemChange, Count] = Field(default_factory=dict)
     moved: Annotated[tuple[Moved, ...], Field(max_length=LISTED)] = ()
     duration_ms: Count = 0
     cached: Flag = False

@@ -13,7 +13,7 @@ ITEMS = 200_000
 """How many things one report may hold."""
 
 
-class Outcome(StrEnum):
+class ItemOutcome(StrEnum):
     """What one test or diagnostic says."""
 
     PASSED = "passed"
@@ -26,10 +26,10 @@ class Outcome(StrEnum):
     """Expected to fail, and did."""
 
 
-RED = frozenset({Outcome.FAILED, Outcome.ERROR})
+RED = frozenset({ItemOutcome.FAILED, ItemOutcome.ERROR})
 
 
-class Item(Contract):
+class ReportItem(Contract):
     """One test or one diagnostic.
 
     The id is stable: a test's file and name, or a diagnostic's file, code, message and how many equal ones came
@@ -37,7 +37,7 @@ class Item(Contract):
     """
 
     id: Text
-    outcome: Outcome
+    outcome: ItemOutcome
     path: Maybe[Text] = None
     """Relative to the project's root."""
     line: Maybe[Positive] = None
@@ -47,7 +47,7 @@ class Item(Contract):
 class Report(Contract):
     """What one run of a check reported, read from its report and nowhere else."""
 
-    items: Annotated[tuple[Item, ...], Field(max_length=ITEMS)]
+    items: Annotated[tuple[ReportItem, ...], Field(max_length=ITEMS)]
     problems: Texts = ()
     """Why the report cannot be believed: it is missing, torn, doubled, or its own counts disagree."""
 
@@ -73,7 +73,7 @@ class Ran(Contract):
     """What a person may do about it."""
     assessment: Assessment | None
     exit_code: Maybe[int] = None
-    items: tuple[Item, ...] = ()
+    items: tuple[ReportItem, ...] = ()
     execution: Maybe[Positive] = None
     """The row of the ledger."""
     stdout: Maybe[Text] = None
@@ -85,7 +85,7 @@ class Ran(Contract):
     """What the command wrote beside its report, where it was asked to."""
 
 
-class Move(StrEnum):
+class ItemChange(StrEnum):
     """What became of one thing between the baseline and the change."""
 
     PASSING = "passing"
@@ -103,7 +103,7 @@ class Move(StrEnum):
     FLAKY = "flaky"
 
 
-BAD = frozenset({Move.BROKEN, Move.NEW_FAILING, Move.VANISHED, Move.SILENCED})
+BAD = frozenset({ItemChange.BROKEN, ItemChange.NEW_FAILING, ItemChange.VANISHED, ItemChange.SILENCED})
 """What blocks: everything that got worse."""
 
 
@@ -111,14 +111,14 @@ class Moved(Contract):
     """One thing and what became of it."""
 
     id: Text
-    move: Move
+    move: ItemChange
     message: Annotated[str, Field(max_length=2000)] = ""
 
 
 class Comparison(Contract):
     """What became of every thing of one check; `passing` and `skipped` ones are only counted."""
 
-    counts: dict[Move, Count]
+    counts: dict[ItemChange, Count]
     moved: tuple[Moved, ...]
 
 

@@ -21,7 +21,7 @@ from fairwitness.contracts.common.evidence import Execution, SandboxTier, Tree
 from fairwitness.contracts.common.sandbox import ASSESSED, End
 from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.verify.checks import LONG_S, CheckSpec, Discovered, Language, Project, ReportFormat
-from fairwitness.contracts.verify.report import Subject
+from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.contracts.verify.results import Ran
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
@@ -297,7 +297,7 @@ class CommandHarness:
             found = discover(TreeView(self._parts.shadow, batch.tree), self._parts.settings)
             with harness_of(
                 self._parts,
-                Subject(task_id=batch.name),
+                VerifySubject(task_id=batch.name),
                 found,
                 found,
                 run_id=self._log.run_id,

@@ -9,10 +9,10 @@ from fairwitness.contracts.autopilot.order import EarlierPhase
 from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PhasePass
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
 from fairwitness.contracts.autopilot.rating import band_of
-from fairwitness.contracts.autopilot.vocabulary import Loop, Recommendation
-from fairwitness.rules.diagnostics import CycleResult, LoopFacts, LoopMove, after_cycle, after_loop, way_up
-from fairwitness.rules.rating import ways_up
-from fairwitness.rules.run_flags import LoopPlan, course
+from fairwitness.contracts.autopilot.vocabulary import ImprovementLoop, Recommendation
+from fairwitness.rules.diagnostics import CycleResult, LoopFacts, LoopMove, after_cycle, after_loop, usable_paths
+from fairwitness.rules.rating import improvement_paths
+from fairwitness.rules.run_flags import LoopPlan, run_mode
 from fairwitness.rules.scores import in_order_of_gap, tenths
 from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.integrity_inputs import (
@@ -56,7 +56,9 @@ def nothing_to_raise(context: AutopilotContext, review: PassReview) -> tuple[Log
     score = review.returned.alignment_score
     short = () if score is None else tuple(plan for plan in loops_of(context) if tenths(score) < plan.target_tenths)
     events = (
-        _exhausted(context, review, plan, tenths(score or 0.0)) for plan in short if plan.loop is not Loop.REMEDIATION
+        _exhausted(context, review, plan, tenths(score or 0.0))
+        for plan in short
+        if plan.loop is not ImprovementLoop.REMEDIATION
     )
     return tuple(each for some in events for each in some)
 
@@ -64,12 +66,12 @@ def nothing_to_raise(context: AutopilotContext, review: PassReview) -> tuple[Log
 def loops_of(context: AutopilotContext) -> tuple[LoopPlan, ...]:
     """Return the loops of this run, limited to the number of cycles that the user asked for."""
     order = context.order
-    plans = course(frozenset(order.flags)).loops
+    plans = run_mode(frozenset(order.flags)).loops
     most = order.cycles
     if most is None:
         return plans
     return tuple(
-        plan if plan.loop is Loop.REMEDIATION else plan.model_copy(update={"cycles": min(plan.cycles, most)})
+        plan if plan.loop is ImprovementLoop.REMEDIATION else plan.model_copy(update={"cycles": min(plan.cycles, most)})
         for plan in plans
     )
 
@@ -82,16 +84,16 @@ def items_left(
     if rated is None:  # this run has no rating, so the items of the earlier run still apply
         usable = earlier_items(context.order.earlier.get(phase_pass.phase))
     else:
-        usable = way_up(
-            ways_up(rated.settled.rating, files_of(context, phase_pass), known, plan.target_tenths), known
+        usable = usable_paths(
+            improvement_paths(rated.settled.rating, files_of(context, phase_pass), known, plan.target_tenths), known
         ).usable
-    if plan.loop is not Loop.GAPS:
+    if plan.loop is not ImprovementLoop.GAPS:
         return usable
     tried = {
         item.deficiency
         for each in passes_of(context.log, phase_pass.phase)
         for item in each.items
-        if each.loop is Loop.GAPS
+        if each.loop is ImprovementLoop.GAPS
     }
     return tuple(item for item in usable if item.deficiency not in tried)
 
@@ -104,7 +106,7 @@ def earlier_items(earlier: EarlierPhase | None) -> tuple[PathItem, ...]:
 
 def _taken_up(plan: LoopPlan, left: tuple[PathItem, ...]) -> tuple[PathItem, ...]:
     """Return what one cycle works on: everything, or a single gap in the gaps loop."""
-    return left[:1] if plan.loop is Loop.GAPS else left
+    return left[:1] if plan.loop is ImprovementLoop.GAPS else left
 
 
 def _begun(
@@ -135,7 +137,7 @@ def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cyc
     now, phase = context.log.now(), following.phase
     score = (following.before_tenths or 0) / 10
     match plan.loop:
-        case Loop.REMEDIATION:
+        case ImprovementLoop.REMEDIATION:
             event = new_event(
                 of_quality.RemediationStarted,
                 now,
@@ -147,7 +149,7 @@ def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cyc
                 feedback_items=len(following.items),
             )
             return (LoggedEvent(event),)
-        case Loop.QUALITY:
+        case ImprovementLoop.QUALITY:
             target = plan.target_tenths / 10
             quality = new_event(
                 of_quality.QualityRemediationStarted,
@@ -158,7 +160,7 @@ def started(context: AutopilotContext, following: PhasePass, plan: LoopPlan, cyc
                 target=target,
             )
             return (LoggedEvent(quality),)
-        case Loop.GAPS:
+        case ImprovementLoop.GAPS:
             gap = new_event(
                 of_quality.GapsIterationStarted,
                 now,
@@ -250,7 +252,7 @@ def _ended(
     phase, before = cycle.phase, cycle.before_tenths or 0
     number = review.cycles
     match plan.loop:
-        case Loop.REMEDIATION:
+        case ImprovementLoop.REMEDIATION:
             event = new_event(
                 of_quality.RemediationCompleted,
                 now,
@@ -263,7 +265,7 @@ def _ended(
                 new_score=(result.score_tenths if new is None else new) / 10,
             )
             return (LoggedEvent(event),)
-        case Loop.QUALITY:
+        case ImprovementLoop.QUALITY:
             target = plan.target_tenths / 10
             quality = new_event(
                 of_quality.QualityRemediationCompleted,
@@ -275,7 +277,7 @@ def _ended(
                 new_score=(result.score_tenths if new is None else new) / 10,
             )
             return (LoggedEvent(quality),)
-        case Loop.GAPS:
+        case ImprovementLoop.GAPS:
             gap = new_event(
                 of_quality.GapsIterationCompleted,
                 now,
@@ -294,7 +296,7 @@ def _exhausted(context: AutopilotContext, review: PassReview, plan: LoopPlan, sc
     now, phase, count = context.log.now(), review.phase_pass.phase, review.cycles
     final, target = score / 10, plan.target_tenths / 10
     match plan.loop:
-        case Loop.REMEDIATION:
+        case ImprovementLoop.REMEDIATION:
             path = write_diagnostic(context, review, force_incomplete=True)
             if path is None:
                 return ()
@@ -309,12 +311,12 @@ def _exhausted(context: AutopilotContext, review: PassReview, plan: LoopPlan, sc
                 diagnostic_path=path,
             )
             return (LoggedEvent(marked),)
-        case Loop.QUALITY:
+        case ImprovementLoop.QUALITY:
             spent = new_event(
                 of_quality.QualityExhausted, now, phase=phase, cycles=count or None, final_score=final, target=target
             )
             return (LoggedEvent(spent),)
-        case Loop.GAPS:
+        case ImprovementLoop.GAPS:
             gaps = new_event(
                 of_quality.GapsExhausted, now, phase=phase, iterations=count or None, final_score=final, target=target
             )

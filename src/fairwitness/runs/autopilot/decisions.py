@@ -8,20 +8,26 @@ from collections.abc import Mapping
 from fairwitness.contracts.autopilot import events_phase as of_phase
 from fairwitness.contracts.autopilot import events_quality as of_quality
 from fairwitness.contracts.autopilot import events_run as of_run
-from fairwitness.contracts.autopilot.event_base import Event
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
 from fairwitness.contracts.autopilot.facts import DeferralFacts, EventFacts
 from fairwitness.contracts.autopilot.integrity import IntegrityAnswer
-from fairwitness.contracts.autopilot.passes import AfterPass, PassKind, PhasePass, Verdict
+from fairwitness.contracts.autopilot.passes import AfterPass, PassDecision, PassKind, PhasePass
 from fairwitness.contracts.autopilot.phase_record import HumanVerifyJustification
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
 from fairwitness.contracts.autopilot.rating import band_of
-from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseStatus, Recommendation, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import (
+    AutopilotRunStatus,
+    FailureCategory,
+    PhaseStatus,
+    Recommendation,
+    StepName,
+)
 from fairwitness.rules.cost import standing_score
 from fairwitness.rules.integrity import IntegrityVerdict, integrity
 from fairwitness.rules.phase_plan import parts_of
 from fairwitness.rules.phases import gate_of, has_dependents
-from fairwitness.rules.run_flags import course
-from fairwitness.rules.scores import GateMove, RubberStamp, split_score, tenths, too_many_deferred, uniform_tail
+from fairwitness.rules.run_flags import run_mode
+from fairwitness.rules.scores import PhaseGateMove, RubberStamp, split_score, tenths, too_many_deferred, uniform_tail
 from fairwitness.runs.autopilot.context import AutopilotContext
 from fairwitness.runs.autopilot.cycles import after_cycle_pass, cycle_result, first_cycle, nothing_to_raise
 from fairwitness.runs.autopilot.integrity_inputs import (
@@ -49,12 +55,12 @@ def stamped(context: AutopilotContext, review: PassReview, found: IntegrityVerdi
     row = [*scores_before(context, phase), (phase, score)]
     length = uniform_tail([tenths(known) for _, known in row])
     tail = row[-length:]
-    kinds: Mapping[RubberStamp, type[Event]] = {
+    kinds: Mapping[RubberStamp, type[AutopilotEventBase]] = {
         RubberStamp.WARNING: of_run.RubberStampWarning,
         RubberStamp.ENHANCED: of_run.RubberStampEnhanced,
         RubberStamp.CRITICAL: of_run.RubberStampCritical,
     }
-    event: Event = new_event(
+    event: AutopilotEventBase = new_event(
         kinds[found.stamp],
         context.log.now(),
         count=length,
@@ -117,17 +123,17 @@ class PassDecisions:
     def __init__(self, context: AutopilotContext) -> None:
         self._context, self._log = context, context.log
 
-    def decide(self, phase: str, number: int) -> Verdict:
+    def decide(self, phase: str, number: int) -> PassDecision:
         """Return the verdict about a pass, or a phase whose parts all returned; repeating it changes nothing."""
         key = f"{VERDICT}:{phase}-{number}"
-        known = self._log.kept(key, Verdict)
+        known = self._log.kept(key, PassDecision)
         if known is not None:
             return known
         phase_pass = next((each for each in passes_of(self._log, phase) if each.number == number), None)
         verdict, events = self._joined(phase, number) if phase_pass is None else self._of_pass(phase_pass)
         return self._log.keep(key, VERDICT, phase, verdict, lambda _now: events)
 
-    def _of_pass(self, phase_pass: PhasePass) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+    def _of_pass(self, phase_pass: PhasePass) -> tuple[PassDecision, tuple[LoggedEvent, ...]]:
         context, log = self._context, self._log
         returned = log.returned(phase_pass)
         assert returned is not None  # only a pass that returned is decided about
@@ -178,7 +184,7 @@ class PassDecisions:
 
     @property
     def _threshold(self) -> int:
-        return course(frozenset(self._context.order.flags)).threshold_tenths
+        return run_mode(frozenset(self._context.order.flags)).threshold_tenths
 
     def _verdict(
         self,
@@ -187,8 +193,8 @@ class PassDecisions:
         after: AfterPass,
         because: str,
         following: PhasePass | None = None,
-    ) -> Verdict:
-        return Verdict(
+    ) -> PassDecision:
+        return PassDecision(
             phase=review.phase_pass.phase,
             number=review.phase_pass.number,
             after=after,
@@ -200,10 +206,10 @@ class PassDecisions:
 
     def _gated(
         self, review: PassReview, found: IntegrityVerdict, failed: str | None
-    ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+    ) -> tuple[PassDecision, tuple[LoggedEvent, ...]]:
         """Apply the gate to a phase that went through its steps."""
         context, order, returned = self._context, self._context.order, review.returned
-        plan = course(frozenset(order.flags))
+        plan = run_mode(frozenset(order.flags))
         answer = gate_of(
             context.order.roadmap.outline,
             returned,
@@ -216,18 +222,23 @@ class PassDecisions:
         if failed is not None:
             return self._failed(review, found, failed, halts=not plan.goes_on)
         match answer.move:
-            case GateMove.DEFER:
+            case PhaseGateMove.DEFER:
                 verdict = self._verdict(review, found, AfterPass.DEFERRED, answer.because)
                 return verdict, deferred(self._log, review, found)
-            case GateMove.SPLIT:
+            case PhaseGateMove.SPLIT:
                 return self._split(review, found, answer.because)
-            case GateMove.ROLL_BACK:
+            case PhaseGateMove.ROLL_BACK:
                 return self._failed(review, found, _reason(returned), halts=not plan.goes_on)
-            case GateMove.FAIL_AND_GO_ON:
+            case PhaseGateMove.FAIL_AND_GO_ON:
                 return self._failed(review, found, _reason(returned, answer.because), halts=False)
-            case GateMove.FAIL_AND_HALT:
+            case PhaseGateMove.FAIL_AND_HALT:
                 return self._failed(review, found, _reason(returned, answer.because), halts=True)
-            case GateMove.PASS | GateMove.REMEDIATE | GateMove.PASS_INCOMPLETE | GateMove.PASS_EXHAUSTED:
+            case (
+                PhaseGateMove.PASS
+                | PhaseGateMove.REMEDIATE
+                | PhaseGateMove.PASS_INCOMPLETE
+                | PhaseGateMove.PASS_EXHAUSTED
+            ):
                 started = first_cycle(context, review)
                 if started is None:
                     events = (*nothing_to_raise(context, review), *self.completed(review))
@@ -261,7 +272,7 @@ class PassDecisions:
 
     def _split(
         self, review: PassReview, found: IntegrityVerdict, because: str
-    ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+    ) -> tuple[PassDecision, tuple[LoggedEvent, ...]]:
         phase_pass, plan = review.phase_pass, self._context.plan(review.phase_pass.phase)
         assert plan is not None
         names = [f"{phase_pass.phase}{chr(ord('a') + index)}" for index in range(len(parts_of(plan)))]
@@ -276,7 +287,7 @@ class PassDecisions:
             )
             for name, part in zip(names, parts_of(plan), strict=True)
         )
-        verdict = Verdict(
+        verdict = PassDecision(
             phase=phase_pass.phase,
             number=phase_pass.number,
             after=AfterPass.SPLIT,
@@ -286,7 +297,7 @@ class PassDecisions:
         )
         return verdict, ()
 
-    def _joined(self, phase: str, number: int) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+    def _joined(self, phase: str, number: int) -> tuple[PassDecision, tuple[LoggedEvent, ...]]:
         """Decide about a phase whose parts ended: completed with their mean score, or failed with the first failure."""
         context, log = self._context, self._log
         parts = next(each.parts for each in log.verdicts() if (each.phase, each.number) == (phase, number - 1))
@@ -295,11 +306,11 @@ class PassDecisions:
         first = next(each for each in passes_of(context.log, phase) if each.number == number - 1)
         done = [name for name, record in state.items() if record.status is PhaseStatus.COMPLETED]
         failed = [part.phase for part in parts if part.phase not in done]
-        settled = Verdict(phase=phase, number=number, after=AfterPass.SETTLED, because="all its parts have ended")
+        settled = PassDecision(phase=phase, number=number, after=AfterPass.SETTLED, because="all its parts have ended")
         if failed:
             reason = f"its part {failed[0]} is not completed"
             events = self._failure(first, reason, Recommendation.ROLLBACK, StepName.EXECUTE)
-            goes_on = course(frozenset(context.order.flags)).goes_on
+            goes_on = run_mode(frozenset(context.order.flags)).goes_on
             if goes_on or not has_dependents(context.order.roadmap.outline, phase):
                 return settled, events
             halted = settled.model_copy(update={"after": AfterPass.HALTED, "because": reason})
@@ -317,7 +328,7 @@ class PassDecisions:
 
     def _failed(
         self, review: PassReview, found: IntegrityVerdict, reason: str, *, halts: bool
-    ) -> tuple[Verdict, tuple[LoggedEvent, ...]]:
+    ) -> tuple[PassDecision, tuple[LoggedEvent, ...]]:
         phase_pass = review.phase_pass
         halts = halts and phase_pass.phase in {phase.id for phase in self._context.order.roadmap.phases}
         results = self._log.results(phase_pass)
@@ -329,7 +340,7 @@ class PassDecisions:
 
     def _stop(self, phase: str, reason: str) -> LoggedEvent:
         why = f"phase {phase} failed: {reason}"
-        return LoggedEvent(new_event(of_run.RunHalted, self._log.now(), reason=why, status=RunStatus.FAILED))
+        return LoggedEvent(new_event(of_run.RunHalted, self._log.now(), reason=why, status=AutopilotRunStatus.FAILED))
 
     def _failure(
         self, phase_pass: PhasePass, reason: str, recommendation: Recommendation, step: StepName

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
 from fairwitness.contracts.autopilot.events_phase import TaskRetried
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepError
+from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepFailureCause
 from fairwitness.contracts.autopilot.passes import PassKind, PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import ExecuteStep, PhaseSteps, TaskRecord, TaskStatus
 from fairwitness.contracts.autopilot.returns import DebuggerReturn, ExecutorReturn
@@ -23,7 +23,7 @@ from fairwitness.contracts.autopilot.vocabulary import FailureCategory, StepName
 from fairwitness.contracts.common.base import Contract, Positive, Texts
 from fairwitness.contracts.common.ids import NodeId
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.graph.orders import AttemptOrder, GraphEnd, Prepared, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, GraphEnd, Worked
 from fairwitness.errors import NotReady
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
@@ -76,7 +76,7 @@ class NodeJob(NamedTuple):
     """One attempt at a node: its order and its worktree."""
 
     order: AttemptOrder
-    prepared: Prepared
+    prepared: AttemptStart
     folder: Path
     node: TaskNode
 
@@ -143,7 +143,7 @@ class NodeExecutor:
         self._log, self._graph, self._repository, self._shadow = log, graph, repository, shadow
         self._harness, self._asker, self._briefs = harness, agent_caller, briefs
 
-    async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
+    async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
         """Carry out an attempt; calls that ended before a restart are adopted."""
         job = NodeJob(order, prepared, folder, self._graph.node(order.node))
         try:
@@ -164,7 +164,7 @@ class NodeExecutor:
     async def _carried_out(self, job: NodeJob) -> NodeAttempt:
         course = await run_blocking(self._course, job)
         said = await self._begun(job, course, await run_blocking(self._first_brief, job))
-        if isinstance(said, StepError):
+        if isinstance(said, StepFailureCause):
             return course.ended(job, (said.first_line,), said.category)
         problems = course.unfinished
         if job.node.task is None and not job.node.items:  # the caller checks the result
@@ -177,7 +177,7 @@ class NodeExecutor:
                     return course.ended(job, (refused.first_line, *problems), refused.category)
             runs, check = await self._checked(job, course, number)
             problems = (*task_checks.problems_of(runs, course.check), *(() if number else problems))
-            if not problems and isinstance(check, StepError):
+            if not problems and isinstance(check, StepFailureCause):
                 return course.ended(job, (f"its check came to nothing: {check.first_line}",), check.category)
             if not problems:
                 return course.ended(job)
@@ -190,7 +190,7 @@ class NodeExecutor:
 
     async def _begun(
         self, job: NodeJob, course: AttemptProgress, brief: Brief
-    ) -> ExecutorReturn | DebuggerReturn | StepError:
+    ) -> ExecutorReturn | DebuggerReturn | StepFailureCause:
         """Run the first agent of the attempt."""
         done = await self._ask(job, course, brief)
         if job.node.role is Role.DEBUGGER:
@@ -217,10 +217,10 @@ class NodeExecutor:
 
     async def _mended(
         self, job: NodeJob, course: AttemptProgress, number: int, problems: Sequence[str]
-    ) -> StepError | None:
+    ) -> StepFailureCause | None:
         """Run a debugger; return an error if none may be started or its answer was refused."""
         if not await run_blocking(self._may_retry, job, number, problems):
-            return StepError(category=_INCOMPLETE, first_line="the retries of the run are used up")
+            return StepFailureCause(category=_INCOMPLETE, first_line="the retries of the run are used up")
         node, attempt = job.node, job.order.attempt
         brief = await run_blocking(
             lambda: self._briefs.debugger(node.id, attempt, number, node.task, problems, writes=self._writes(node))
@@ -228,7 +228,7 @@ class NodeExecutor:
         course.debugs = number
         said = answer(done := await self._ask(job, course, brief), DebuggerReturn)
         # a debugger without an answer is no error: its changes are checked either way
-        return said if isinstance(said, StepError) and done.outcome.status is OutcomeStatus.REFUSED else None
+        return said if isinstance(said, StepFailureCause) and done.outcome.status is OutcomeStatus.REFUSED else None
 
     def _may_retry(self, job: NodeJob, number: int, problems: Sequence[str]) -> bool:
         """Record a retry of a task, if the run has retries left."""
@@ -261,7 +261,7 @@ class NodeExecutor:
 
     async def _checked(
         self, job: NodeJob, course: AttemptProgress, number: int
-    ) -> tuple[tuple[ExecutionResult, ...], MiniVerifierReturn | StepError]:
+    ) -> tuple[tuple[ExecutionResult, ...], MiniVerifierReturn | StepFailureCause]:
         """Run the task's commands and its mini-verifier, and record where claims differ from the results."""
         node, order = job.node, job.order
         runs = await self._run(job, course, number)
@@ -298,7 +298,7 @@ class NodeExecutor:
         first = await run_blocking(self._first_brief, job)
         brief = first.model_copy(update={"dispatch_id": job.id, "instance": job.id})
         said = await self._begun(job, course, brief)
-        if isinstance(said, StepError):
+        if isinstance(said, StepFailureCause):
             return course.ended(job, (said.first_line,), said.category)
         runs = await self._run(job, course, 0)
         return course.ended(job, (*task_checks.problems_of(runs, None), *course.unfinished))
@@ -393,7 +393,7 @@ def _problems(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ..
 class GraphResults:
     """The results of graphs that ended."""
 
-    def __init__(self, merged: int, tasks_log: tuple[LoggedTask, ...], failed: tuple[StepError, ...]) -> None:
+    def __init__(self, merged: int, tasks_log: tuple[LoggedTask, ...], failed: tuple[StepFailureCause, ...]) -> None:
         self.merged, self.tasks_log, self.failed = merged, tasks_log, failed
 
     @property
@@ -459,8 +459,8 @@ def _step(context: AutopilotContext, phase_pass: PhasePass, done: GraphResults) 
     return ExecuteStep(status=status, tasks=before | tasks)
 
 
-def _error(done: GraphResults) -> StepError:
+def _error(done: GraphResults) -> StepFailureCause:
     if done.failed:
         return done.failed[0]
     said = first_line(done.issues, "the tasks were not carried out")
-    return StepError(category=FailureCategory.EXECUTOR_INCOMPLETE, first_line=said)
+    return StepFailureCause(category=FailureCategory.EXECUTOR_INCOMPLETE, first_line=said)

@@ -9,7 +9,7 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import NodeChanged
-from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Proof, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Candidate, Proof, Worked
 from fairwitness.kit.clock import spell
 from fairwitness.ledger.record import Record
 from fairwitness.rules.graph_run import MOVING
@@ -48,7 +48,7 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         """Return where the run left its target, by a merge of any of its graphs or by a revert."""
         return left_at(self._run_log, self._repo.repository)
 
-    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+    async def commit(self, order: AttemptOrder, prepared: AttemptStart, worked: Worked) -> Candidate | None:
         """Commit what the agents left.
 
         A task that needed no change is done as well, if all its commands pass.
@@ -63,7 +63,7 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         tip = worktrees.tip(worktrees.named(order.run_id, order.node, order.attempt))
         return None if tip is None else Candidate(node=order.node, commit=tip, tree=worktrees.repository.tree_of(tip))
 
-    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+    async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
         """Run the project's own checks on the tree that the task's commands ran on."""
         if order.conflict is not None:
             return await super().prove(order, prepared, candidate)

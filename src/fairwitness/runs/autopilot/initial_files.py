@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from tempfile import gettempdir
 
-from fairwitness.contracts.autopilot.repomap import Language, MappedFile, RepoMap
+from fairwitness.contracts.autopilot.repomap import MappedFile, RepoLanguage, RepoMap
 from fairwitness.errors import NotStored
 from fairwitness.git.objects import Objects
 from fairwitness.git.repository import Repository
@@ -40,7 +40,7 @@ def _codebase(repo_map: RepoMap) -> Iterator[Markdown]:
         )
     yield Markdown("## Languages")
     yield table(
-        ("Language", "Files"),
+        ("RepoLanguage", "Files"),
         [
             (language.value, str(count))
             for language, count in sorted(summary.languages.items(), key=lambda each: (-each[1], each[0].value))
@@ -96,19 +96,19 @@ def _contents(files: tuple[MappedFile, ...]) -> Markdown:
 
 GITIGNORE = ".gitignore"
 _FILES = ("100644", "100755")
-_LANGUAGES: dict[str, Language] = {
-    ".ts": Language.TYPESCRIPT,
-    ".tsx": Language.TYPESCRIPT,
-    ".js": Language.JAVASCRIPT,
-    ".jsx": Language.JAVASCRIPT,
-    ".mjs": Language.JAVASCRIPT,
-    ".cjs": Language.JAVASCRIPT,
-    ".py": Language.PYTHON,
-    ".go": Language.GO,
-    ".rs": Language.RUST,
-    ".java": Language.JAVA,
-    ".md": Language.MARKDOWN,
-    ".json": Language.JSON,
+_LANGUAGES: dict[str, RepoLanguage] = {
+    ".ts": RepoLanguage.TYPESCRIPT,
+    ".tsx": RepoLanguage.TYPESCRIPT,
+    ".js": RepoLanguage.JAVASCRIPT,
+    ".jsx": RepoLanguage.JAVASCRIPT,
+    ".mjs": RepoLanguage.JAVASCRIPT,
+    ".cjs": RepoLanguage.JAVASCRIPT,
+    ".py": RepoLanguage.PYTHON,
+    ".go": RepoLanguage.GO,
+    ".rs": RepoLanguage.RUST,
+    ".java": RepoLanguage.JAVA,
+    ".md": RepoLanguage.MARKDOWN,
+    ".json": RepoLanguage.JSON,
 }
 _MISSING = (
     "What the files hold (functions, classes, exported names, imports, calls): nobody has read them for this page.",
@@ -157,13 +157,13 @@ def tracked_files(repository: Repository, commit: str) -> tuple[str, ...]:
     return tuple(path for path, entry in entries.items() if entry.mode in _FILES)
 
 
-def language_of(path: str) -> Language:
+def language_of(path: str) -> RepoLanguage:
     """Return the language of a file by its name.
 
     >>> language_of("src/app.TSX").value, language_of("Makefile").value
     ('typescript', 'other')
     """
-    return _LANGUAGES.get(PurePosixPath(path).suffix.lower(), Language.OTHER)
+    return _LANGUAGES.get(PurePosixPath(path).suffix.lower(), RepoLanguage.OTHER)
 
 
 def _analysis(commit: str, paths: Iterable[str]) -> Iterator[Markdown]:
@@ -174,7 +174,7 @@ def _analysis(commit: str, paths: Iterable[str]) -> Iterator[Markdown]:
         f"that git tracks at {code(commit)}."
     )
     yield Markdown("## Languages")
-    yield table(("Language", "Files"), _ranked(language_of(path).value for path in names), "git tracks no file.")
+    yield table(("RepoLanguage", "Files"), _ranked(language_of(path).value for path in names), "git tracks no file.")
     yield Markdown("## Folders")
     folders = _ranked(path.rpartition("/")[0] or "." for path in names)
     yield table(("Folder", "Files"), [(code(name), count) for name, count in folders[:LARGEST]], "git tracks no file.")

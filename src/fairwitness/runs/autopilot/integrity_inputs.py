@@ -18,9 +18,9 @@ from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
 from fairwitness.contracts.autopilot.returns import JudgeReturn
 from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseStatus, StepName
-from fairwitness.rules.diagnostics import WayUp, needs_diagnostic, way_up
-from fairwitness.rules.rating import ways_up
-from fairwitness.rules.run_flags import CYCLES, asking, course
+from fairwitness.rules.diagnostics import ImprovementPaths, needs_diagnostic, usable_paths
+from fairwitness.rules.rating import improvement_paths
+from fairwitness.rules.run_flags import CYCLES, deferral_rate, run_mode
 from fairwitness.rules.scores import tenths
 from fairwitness.runs.autopilot.context import JUDGEMENT, RATING, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.lineage import current_rating, lineage, origin, passes_of
@@ -51,7 +51,7 @@ class PassReview:
     verified: PhaseVerification | None
     judged: JudgeReturn | None
     rated: PhaseRating | None
-    way: WayUp
+    way: ImprovementPaths
     cycles: int
     """How many cycles of its loop have run, including this one."""
 
@@ -83,11 +83,11 @@ def with_current_rating(context: AutopilotContext, review: PassReview) -> PassRe
     return replace(review, rated=rated, way=_way(context, review.phase_pass, rated))
 
 
-def _way(context: AutopilotContext, phase_pass: PhasePass, rated: PhaseRating | None) -> WayUp:
+def _way(context: AutopilotContext, phase_pass: PhasePass, rated: PhaseRating | None) -> ImprovementPaths:
     if rated is None:
-        return WayUp(usable=(), refused=())
+        return ImprovementPaths(usable=(), refused=())
     known = paths_of(context, phase_pass)
-    return way_up(ways_up(rated.settled.rating, files_of(context, phase_pass), known), known)
+    return usable_paths(improvement_paths(rated.settled.rating, files_of(context, phase_pass), known), known)
 
 
 def files_of(context: AutopilotContext, phase_pass: PhasePass) -> dict[str, str]:
@@ -119,7 +119,7 @@ def integrity_facts(context: AutopilotContext, review: PassReview) -> IntegrityF
     )
     said = None if review.verified is None else review.verified.said
     done, _, total = task_counts(context, phase_pass)
-    loops = course(frozenset(order.flags)).loops
+    loops = run_mode(frozenset(order.flags)).loops
     origin_loop = origin(context.log, phase_pass).loop
     limit = max((CYCLES[plan.loop] for plan in loops), default=0) if origin_loop is None else CYCLES[origin_loop]
     report = None if review.judged is None else judge_page(context.phase(phase_pass.phase), review.judged, said)
@@ -147,10 +147,10 @@ def integrity_facts(context: AutopilotContext, review: PassReview) -> IntegrityF
         ),
         standing=PhaseStanding(
             earlier_tenths=tuple(tenths(score) for _, score in scores_before(context, phase_pass.phase)),
-            threshold_tenths=course(frozenset(order.flags)).threshold_tenths,
+            threshold_tenths=run_mode(frozenset(order.flags)).threshold_tenths,
             cycles=min(review.cycles, limit),
             cycle_limit=limit,
-            deferral_limit=asking(state.meta).limit,
+            deferral_limit=deferral_rate(state.meta).limit,
             category=category_of(context, phase_pass),
             way_up=_named(review),
             paths=paths_of(context, phase_pass),
@@ -216,7 +216,7 @@ def write_diagnostic(context: AutopilotContext, review: PassReview, *, force_inc
     if rated is None or not needs_diagnostic(tenths(rated.settled.score)):
         return None
     phase = review.phase_pass.phase
-    threshold = course(frozenset(context.order.flags)).threshold_tenths / 10
+    threshold = run_mode(frozenset(context.order.flags)).threshold_tenths / 10
     doubted = ConfidenceDiagnostic(
         score=rated.settled.score,
         threshold=threshold,

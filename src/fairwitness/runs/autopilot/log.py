@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from fairwitness.contracts.autopilot.event_base import Event
-from fairwitness.contracts.autopilot.events_run import RunStarted
+from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
+from fairwitness.contracts.autopilot.events_run import AutopilotRunStarted
 from fairwitness.contracts.autopilot.facts import AutopilotState, EventFacts
 from fairwitness.contracts.autopilot.order import AutopilotOrder
-from fairwitness.contracts.autopilot.passes import PhasePass, StepResult, Verdict
+from fairwitness.contracts.autopilot.passes import PassDecision, PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_return import PhaseReturn
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.base import Contract
@@ -27,10 +27,10 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.rules.fold_phase import event_data
-from fairwitness.rules.run_flags import course
+from fairwitness.rules.run_flags import run_mode
 
 C = TypeVar("C", bound=Contract)
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=AutopilotEventBase)
 
 ORDER, PASS, BEGUN, STEP, RETURNED, VERDICT = "order", "pass", "begun", "step", "returned", "verdict"
 RESUMED = "resumed"
@@ -39,7 +39,7 @@ RESUMED = "resumed"
 class LoggedEvent(NamedTuple):
     """An event, and the facts that the state file keeps beside it."""
 
-    event: Event
+    event: AutopilotEventBase
     facts: EventFacts | None = None
 
 
@@ -70,12 +70,12 @@ class AutopilotLog:
         """Write the first record of a run; the ledger refuses a run id that exists."""
         now = self.now()
         started = new_event(
-            RunStarted,
+            AutopilotRunStarted,
             now,
             run_id=self.run_id,
             phases=order.phases,
             flags=tuple(f"--{flag.value}" for flag in order.flags),
-            pass_threshold=course(frozenset(order.flags)).threshold_tenths / 10,
+            pass_threshold=run_mode(frozenset(order.flags)).threshold_tenths / 10,
             spec_hash=order.specs[0].hash,
         )
 
@@ -201,9 +201,9 @@ class AutopilotLog:
         """Return what a pass returned, or None if it has not returned."""
         return self.kept(f"{RETURNED}:{pass_name(phase_pass)}", PhaseReturn)
 
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[PassDecision, ...]:
         """Return the verdicts about returned passes."""
-        return self.all_kept(VERDICT, Verdict)
+        return self.all_kept(VERDICT, PassDecision)
 
 
 def pass_name(phase_pass: PhasePass) -> str:

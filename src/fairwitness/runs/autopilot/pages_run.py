@@ -8,7 +8,7 @@ from fairwitness.contracts.autopilot.completion import CompletionReport, Skipped
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, Spread, Trend, TrendSummary
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus
 from fairwitness.contracts.common.base import instant
 from fairwitness.kit.json_text import render_line
 from fairwitness.kit.markdown import (
@@ -297,14 +297,14 @@ def _next(state: State, at: str) -> Iterator[Markdown]:
     run = state.meta.run_id
     cooled = state.circuit_breaker.cooldown_until
     match state.meta.status:
-        case RunStatus.PAUSED:
+        case AutopilotRunStatus.PAUSED:
             wait = f", from {cooled} on" if cooled is not None and instant(cooled) > instant(at) else ""
             yield Markdown(f"mend the cause, then go on{wait}: {code(f'fairwitness resume {run}')}")
-        case RunStatus.FAILED:
+        case AutopilotRunStatus.FAILED:
             yield Markdown(f"it does not go on by itself; once the cause is gone: {code(f'fairwitness resume {run}')}")
-        case RunStatus.RUNNING:
+        case AutopilotRunStatus.RUNNING:
             yield Markdown(f"it was interrupted, and goes on where it was: {code(f'fairwitness resume {run}')}")
-        case RunStatus.COMPLETED:
+        case AutopilotRunStatus.COMPLETED:
             yield Markdown("nothing is left to do")
     yield Markdown(f"where it stands: {code('fairwitness status')}")
     yield Markdown(f"everything that happened, in order: {code(f'fairwitness events {run}')}")

@@ -10,13 +10,19 @@ from collections.abc import Awaitable, Callable
 from fairwitness.contracts.autopilot import events_phase as of_phase
 from fairwitness.contracts.autopilot import events_quality as of_quality
 from fairwitness.contracts.autopilot import events_run as of_run
-from fairwitness.contracts.autopilot.facts import EventFacts, PathItem, Retries, StepOutcome
+from fairwitness.contracts.autopilot.facts import EventFacts, PathItem, Retries, StepEffect
 from fairwitness.contracts.autopilot.metrics import CostEstimation
 from fairwitness.contracts.autopilot.order import EarlierPhase
 from fairwitness.contracts.autopilot.passes import PassKind, PassMove, PassMoveKind, PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome
 from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan
-from fairwitness.contracts.autopilot.vocabulary import Loop, PhaseStatus, Recommendation, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import (
+    AutopilotRunStatus,
+    ImprovementLoop,
+    PhaseStatus,
+    Recommendation,
+    StepName,
+)
 from fairwitness.contracts.common.base import Contract, instant
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.kit.killpoints import killpoint
@@ -24,7 +30,7 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.breaker import cools_until
 from fairwitness.rules.cost import estimated_tokens
 from fairwitness.rules.next_pass_step import next_step
-from fairwitness.rules.run_flags import LoopPlan, course
+from fairwitness.rules.run_flags import LoopPlan, run_mode
 from fairwitness.rules.scores import tenths, worth_gaps
 from fairwitness.runs.autopilot import execution, preflight, rating, research_and_plan, verification
 from fairwitness.runs.autopilot.context import AutopilotContext
@@ -83,7 +89,7 @@ class PhasePasses:
 
     def _next(self, phase_pass: PhasePass) -> PassMove:
         status = self._log.state().state.meta.status
-        if status is not RunStatus.RUNNING:
+        if status is not AutopilotRunStatus.RUNNING:
             halted = f"the run is {status.value}"
             return PassMove(
                 kind=PassMoveKind.RETURN,
@@ -136,7 +142,9 @@ class PhasePasses:
         now, phase = log.now(), phase_pass.phase
         events = [
             LoggedEvent(
-                new_event(of_phase.StepStarted, now, phase=phase, step=step, agent=_AGENTS.get(step), attempt=number)
+                new_event(
+                    of_phase.PhaseStepStarted, now, phase=phase, step=step, agent=_AGENTS.get(step), attempt=number
+                )
             )
         ]
         results = log.results(phase_pass)
@@ -215,7 +223,7 @@ class PhasePasses:
         began = log.ledger.observation(log.run_id, f"{BEGUN}:{key}")
         assert began is not None
         took = max(0, round((instant(now) - instant(began.observed_at)).total_seconds() * 1000))
-        outcome = StepOutcome(
+        outcome = StepEffect(
             step=result.step,
             new_commits=done.new_commits,
             newly_passing=done.newly_passing,
@@ -265,7 +273,7 @@ class PhasePasses:
     def _halt(self, phase_pass: PhasePass, halt: Halted) -> None:
         """Record that a step could not run: the breaker opens, and the step leaves no result."""
         log, now = self._log, self._log.now()
-        if log.state().state.meta.status is not RunStatus.RUNNING:
+        if log.state().state.meta.status is not AutopilotRunStatus.RUNNING:
             return
         settings = self._context.order.limits.breaker
         opened = new_event(
@@ -275,7 +283,7 @@ class PhasePasses:
             value=halt.value,
             last_error=halt.reason,
             # a budget that a person raises needs no cooldown
-            cooldown_until=cools_until(now, settings) if halt.status is RunStatus.PAUSED else None,
+            cooldown_until=cools_until(now, settings) if halt.status is AutopilotRunStatus.PAUSED else None,
         )
         halted = new_event(of_run.RunHalted, now, phase=phase_pass.phase, reason=halt.reason, status=halt.status)
         log.append(LoggedEvent(opened), LoggedEvent(halted))
@@ -323,7 +331,7 @@ def begin_pass(context: AutopilotContext, phase: str, number: int) -> None:
                 return
     earlier = context.order.earlier.get(phase)
     is_finished = earlier is not None and earlier.status is PhaseStatus.COMPLETED
-    if earlier is not None and is_finished and not course(frozenset(context.order.flags)).fresh:
+    if earlier is not None and is_finished and not run_mode(frozenset(context.order.flags)).fresh:
         _begin_finished(context, phase, number, earlier)
         return
     events = _started(context, phase)
@@ -391,9 +399,9 @@ def _loop_for(context: AutopilotContext, earlier: EarlierPhase) -> tuple[LoopPla
     score = tenths(earlier.alignment_score)
     items = earlier_items(earlier)
     for plan in loops_of(context):
-        if score >= plan.target_tenths or not items or (plan.loop is Loop.GAPS and not worth_gaps(score)):
+        if score >= plan.target_tenths or not items or (plan.loop is ImprovementLoop.GAPS and not worth_gaps(score)):
             continue
-        return plan, items[:1] if plan.loop is Loop.GAPS else items, score
+        return plan, items[:1] if plan.loop is ImprovementLoop.GAPS else items, score
     return None
 
 

@@ -3,7 +3,7 @@
 import threading
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.facts import StepFailureCause
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import PhaseSteps, PreflightStep, TriageStep
 from fairwitness.contracts.autopilot.returns import PreflightReturn
@@ -17,10 +17,10 @@ from fairwitness.contracts.autopilot.triage import (
     TriagedCriterion,
     TriageResult,
 )
-from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, PhaseStatus, Route, StepName
+from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, PhaseStatus, StepName, TriageRoute
 from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.errors import FairWitnessError
-from fairwitness.rules.run_flags import course
+from fairwitness.rules.run_flags import run_mode
 from fairwitness.rules.spec_lock import SpecChange, SpecTurn, spec_changes
 from fairwitness.runs.autopilot.commands import CriterionCommand
 from fairwitness.runs.autopilot.context import PREFLIGHT, TRIAGE, AutopilotContext
@@ -59,7 +59,7 @@ def preflight(context: AutopilotContext, phase_pass: PhasePass, number: int) -> 
     status = CheckState.PASS if found.all_clear else CheckState.FAIL
     error = None
     if not found.all_clear:
-        error = StepError(category=FailureCategory.COORDINATION_FAILURE, first_line=found.issues[0])
+        error = StepFailureCause(category=FailureCategory.COORDINATION_FAILURE, first_line=found.issues[0])
     said = "all clear" if found.all_clear else found.issues[0]
     return FinishedStep(
         StepResult(step=StepName.PREFLIGHT, number=number, good=found.all_clear, issues=found.issues),
@@ -130,8 +130,8 @@ def triage(context: AutopilotContext, phase_pass: PhasePass, number: int, stop: 
     checked = tuple(_checked(each, run) for each, run in zip(criteria, runs, strict=True))
     passed = sum(each.result is TriageResult.PASS for each in checked)
     ratio = round(passed / len(checked), 4) if checked else 0.0
-    forced = course(frozenset(context.order.flags)).fresh  # --force runs the phase again although it exists
-    route = Route.VERIFY_ONLY if ratio > VERIFY_ONLY_ABOVE and not forced else Route.FULL_PIPELINE
+    forced = run_mode(frozenset(context.order.flags)).fresh  # --force runs the phase again although it exists
+    route = TriageRoute.VERIFY_ONLY if ratio > VERIFY_ONLY_ABOVE and not forced else TriageRoute.FULL_PIPELINE
     found = context.keep(
         TRIAGE,
         phase_pass,
@@ -145,7 +145,7 @@ def triage(context: AutopilotContext, phase_pass: PhasePass, number: int, stop: 
             passed_criteria=passed,
             pass_ratio=ratio,
             routing_decision=route,
-            skipped_steps=SKIPPED_BY_VERIFY_ONLY if route is Route.VERIFY_ONLY else (),
+            skipped_steps=SKIPPED_BY_VERIFY_ONLY if route is TriageRoute.VERIFY_ONLY else (),
             note="--force runs all steps of the phase" if forced else None,
         ),
     )

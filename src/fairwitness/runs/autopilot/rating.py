@@ -3,7 +3,7 @@
 import json
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.facts import StepFailureCause
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import PhaseSteps, RateStep
 from fairwitness.contracts.autopilot.rating import RatingReturn, band_of
@@ -41,7 +41,7 @@ async def rate(context: AutopilotContext, phase_pass: PhasePass, number: int) ->
     done = await context.agent_caller.ask(phase_pass, StepName.RATE, number, brief, at=tip)
     found = answer(done, RatingReturn)
     agent = agent_span(Role.RATER.value, done)
-    if isinstance(found, StepError):
+    if isinstance(found, StepFailureCause):
         result = StepResult(step=StepName.RATE, number=number, good=False, issues=(found.first_line,))
         return FinishedStep(result, error=found, spans=(agent,))
     wanted = tuple(CriterionCommand(item.criterion, item.verification_command) for item in found.scorecard)
@@ -62,7 +62,7 @@ def _rated(
     unscored = [each.text for each in context.rated_criteria(phase_pass) if each.text not in _scored(settled)]
     error = None
     if unscored:
-        error = StepError(
+        error = StepFailureCause(
             category=FailureCategory.COORDINATION_FAILURE, first_line=f"the scorecard leaves out: {unscored[0]}"
         )
     low = tuple(

@@ -1,6 +1,6 @@
 """The steps research, plan and plan check: three read-only agents, and a plan that is checked before it is used."""
 
-from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.facts import StepFailureCause
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import DocumentStep, PhaseSteps, PlanCheckStep, PlanStep
 from fairwitness.contracts.autopilot.plan import PhasePlan
@@ -25,7 +25,7 @@ async def research(context: AutopilotContext, phase_pass: PhasePass, number: int
     )
     found = answer(done, ResearcherReturn)
     spans = (agent_span(Role.PHASE_RESEARCHER.value, done),)
-    if isinstance(found, StepError):
+    if isinstance(found, StepFailureCause):
         steps = PhaseSteps(research=DocumentStep(status=WorkState.FAILED))
         return FinishedStep(_bad(StepName.RESEARCH, number, found), steps=steps, error=found, spans=spans)
     kept = await run_blocking(context.keep, RESEARCH, phase_pass, number, found)
@@ -54,7 +54,7 @@ async def plan(context: AutopilotContext, phase_pass: PhasePass, number: int) ->
     done = await context.agent_caller.ask(phase_pass, StepName.PLAN, number, brief, at=await run_blocking(context.tip))
     found = answer(done, PhasePlan)
     spans = (agent_span(Role.PHASE_PLANNER.value, done),)
-    if isinstance(found, StepError):
+    if isinstance(found, StepFailureCause):
         steps = PhaseSteps(plan=PlanStep(status=WorkState.FAILED, validation_rounds=number))
         return FinishedStep(_bad(StepName.PLAN, number, found), steps=steps, error=found, spans=spans)
     kept = await run_blocking(context.keep, PLAN, phase_pass, number, found)
@@ -97,7 +97,7 @@ async def plan_check(context: AutopilotContext, phase_pass: PhasePass, number: i
     )
     found = answer(done, PlanCheckerReturn)
     spans = (agent_span(Role.PLAN_CHECKER.value, done),)
-    if isinstance(found, StepError):
+    if isinstance(found, StepFailureCause):
         steps = PhaseSteps(plan_check=PlanCheckStep(status=CheckState.FAIL))
         return FinishedStep(_bad(StepName.PLAN_CHECK, number, found), steps=steps, error=found, spans=spans)
     kept = await run_blocking(context.keep, PLAN_CHECK, phase_pass, number, found)
@@ -112,7 +112,7 @@ def _checked(number: int, confidence: float | None, issues: tuple[str, ...], spa
     good = not issues
     error = None
     if not good:
-        error = StepError(category=FailureCategory.EXECUTOR_WRONG_APPROACH, first_line=issues[0])
+        error = StepFailureCause(category=FailureCategory.EXECUTOR_WRONG_APPROACH, first_line=issues[0])
     return FinishedStep(
         StepResult(step=StepName.PLAN_CHECK, number=number, good=good, issues=issues),
         steps=PhaseSteps(
@@ -123,5 +123,5 @@ def _checked(number: int, confidence: float | None, issues: tuple[str, ...], spa
     )
 
 
-def _bad(step: StepName, number: int, error: StepError) -> StepResult:
+def _bad(step: StepName, number: int, error: StepFailureCause) -> StepResult:
     return StepResult(step=step, number=number, good=False, issues=(error.first_line,))

@@ -23,7 +23,7 @@ from fairwitness.contracts.autopilot.phase_return import (
 from fairwitness.contracts.autopilot.rating import band_of
 from fairwitness.contracts.autopilot.returns import PlanCheckerReturn
 from fairwitness.contracts.autopilot.triage import Triage
-from fairwitness.contracts.autopilot.vocabulary import Complexity, Route, StepName
+from fairwitness.contracts.autopilot.vocabulary import Complexity, StepName, TriageRoute
 from fairwitness.git.repository import Repository
 from fairwitness.rules.integrity_evidence import places
 from fairwitness.rules.phase_plan import parts_of
@@ -163,7 +163,7 @@ def _pipeline(
     last = {result.step: result for result in results}
     triage = context.latest(TRIAGE, phase_pass.phase, Triage) if StepName.TRIAGE in last else None
     checked = context.latest(PLAN_CHECK, phase_pass.phase, PlanCheckerReturn) if StepName.PLAN_CHECK in last else None
-    only = triage is not None and triage.routing_decision is Route.VERIFY_ONLY
+    only = triage is not None and triage.routing_decision is TriageRoute.VERIFY_ONLY
     reason = "triage: it is there already" if only else f"this pass is a {phase_pass.kind.value}"
 
     def judged(step: StepName, *, agent: bool = True) -> dict[str, object]:

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from fairwitness.contracts.autopilot.audit import AuditOutcome
 from fairwitness.contracts.autopilot.completion import BlockedPhase, CompletionReport, DependencyGap, SkippedPhase
 from fairwitness.contracts.autopilot.events_phase import HumanVerdictRecorded, PhaseFailed, PhaseSkipped
-from fairwitness.contracts.autopilot.events_run import BatchCompletionReport, RunCompleted, RunHalted
+from fairwitness.contracts.autopilot.events_run import AutopilotRunCompleted, BatchCompletionReport, RunHalted
 from fairwitness.contracts.autopilot.metrics import MetricsFile, RunMetrics, TrendSummary
-from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag, RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus, RunFlag
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.errors import BadDocument, NotStored
@@ -199,7 +199,7 @@ class RunCloser:
         def completed(now: str, metrics: RunMetrics) -> LoggedEvent:
             totals = self._log.state().state.metrics
             event = new_event(
-                RunCompleted,
+                AutopilotRunCompleted,
                 now,
                 phases_completed=totals.phases_completed,
                 duration_minutes=metrics.total_duration_minutes,
@@ -214,7 +214,7 @@ class RunCloser:
         """End the run as failed; it can still be resumed."""
 
         def failed(now: str, _: RunMetrics) -> LoggedEvent:
-            return LoggedEvent(new_event(RunHalted, now, reason=reason, status=RunStatus.FAILED))
+            return LoggedEvent(new_event(RunHalted, now, reason=reason, status=AutopilotRunStatus.FAILED))
 
         ended = self._finish(failed, audit)
         self.diagnose()
@@ -222,9 +222,9 @@ class RunCloser:
 
     def pause(self, reason: str) -> str:
         """Pause the run until a person resumes it; return the path of the diagnostic."""
-        if self._status() is RunStatus.RUNNING:
+        if self._status() is AutopilotRunStatus.RUNNING:
             now = self._log.now()
-            self._log.append(LoggedEvent(new_event(RunHalted, now, reason=reason, status=RunStatus.PAUSED)))
+            self._log.append(LoggedEvent(new_event(RunHalted, now, reason=reason, status=AutopilotRunStatus.PAUSED)))
             killpoint("autopilot.halted")
         path = self.diagnose()
         self._state_file.refresh()
@@ -243,16 +243,16 @@ class RunCloser:
         A running run is left alone.
         """
         match self._status():
-            case RunStatus.COMPLETED:
+            case AutopilotRunStatus.COMPLETED:
                 self.complete(None)
-            case RunStatus.FAILED:
+            case AutopilotRunStatus.FAILED:
                 self._finish(None, None)
                 self.diagnose()
                 self._archive_beside()
-            case RunStatus.PAUSED:
+            case AutopilotRunStatus.PAUSED:
                 self.diagnose()
                 self._state_file.refresh()
-            case RunStatus.RUNNING:
+            case AutopilotRunStatus.RUNNING:
                 pass
 
     def diagnose(self) -> str:
@@ -273,7 +273,7 @@ class RunCloser:
         statuses = {phase: record.status for phase, record in phases.items()}
         return archive_beside(self._log, self._files) if is_at_its_end(self._log.order(), statuses) else None
 
-    def _status(self) -> RunStatus:
+    def _status(self) -> AutopilotRunStatus:
         return self._log.state().state.meta.status
 
     def _finish(self, event: _Event | None, audit: AuditOutcome | None) -> RunEndResult:
@@ -282,7 +282,7 @@ class RunCloser:
         audits = log.all_kept(AUDIT, AuditOutcome)
         found = audit or (audits[-1] if audits else None)
         report = self._kept_report()
-        is_over = self._status() in (RunStatus.COMPLETED, RunStatus.FAILED)
+        is_over = self._status() in (AutopilotRunStatus.COMPLETED, AutopilotRunStatus.FAILED)
         key = f"{METRICS}:{self._ends() + (not is_over)}"
         metrics = log.kept(key, RunMetrics)
         if metrics is None:
@@ -302,7 +302,7 @@ class RunCloser:
         events = self._log.ledger.events(self._log.run_id)
         return sum(
             envelope.type == "run_completed"
-            or (envelope.type == "run_halted" and envelope.data.get("status") != RunStatus.PAUSED.value)
+            or (envelope.type == "run_halted" and envelope.data.get("status") != AutopilotRunStatus.PAUSED.value)
             for envelope in events
         )
 

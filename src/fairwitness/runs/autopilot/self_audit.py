@@ -23,7 +23,7 @@ from fairwitness.contracts.autopilot.events_audit import (
     SelfAuditGapFound,
     SelfAuditStarted,
 )
-from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.facts import StepFailureCause
 from fairwitness.contracts.autopilot.roadmap import Roadmap
 from fairwitness.contracts.autopilot.vocabulary import FixComplexity, PhaseStatus
 from fairwitness.contracts.common.base import Contract, Maybe, Text
@@ -378,7 +378,7 @@ async def audit_run(context: AutopilotContext, run_graph: RunGraph) -> AuditOutc
             brief, DispatchPosition("self-audit", dispatch_count=number), await run_blocking(context.tip)
         )
         found = answer(done, SelfAuditReturn)
-        return found.first_line if isinstance(found, StepError) else found
+        return found.first_line if isinstance(found, StepFailureCause) else found
 
     async def fix(number: int, gap: GapDetail) -> str | None:
         node = TaskNode(id=f"audit-{number}", role=Role.EXECUTOR, gap=gap, writes=context.briefs.anywhere())

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from fairwitness.contracts.autopilot.events_run import CheckpointWritten
 from fairwitness.contracts.autopilot.facts import AutopilotState
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.vocabulary import RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.errors import BadDocument, EventsBroken, NotStored, StoreError, UsageError
 from fairwitness.kit.documents import Format, read
@@ -92,9 +92,9 @@ def _state_of(data: bytes) -> State:
 def shown(log: AutopilotLog, state: State) -> State:
     """Return the state as its file shows it: a run that only waits for a person is paused."""
     statuses = {phase: record.status for phase, record in state.phases.items()}
-    if state.meta.status is not RunStatus.RUNNING or not waits_for_a_person(log.order(), statuses):
+    if state.meta.status is not AutopilotRunStatus.RUNNING or not waits_for_a_person(log.order(), statuses):
         return state
-    return state.model_copy(update={"meta": state.meta.model_copy(update={"status": RunStatus.PAUSED})})
+    return state.model_copy(update={"meta": state.meta.model_copy(update={"status": AutopilotRunStatus.PAUSED})})
 
 
 def rendered(state: State) -> bytes:
@@ -157,7 +157,7 @@ class StateFile:
 
 def is_archived(state: State, files: Store) -> bool:
     """Return whether the state of a completed run was moved to the archive."""
-    done = state.meta.status is RunStatus.COMPLETED
+    done = state.meta.status is AutopilotRunStatus.COMPLETED
     return done and files.exists(autopilot.archived_state(state.meta.run_id))
 
 
@@ -167,7 +167,7 @@ def archive(log: AutopilotLog, files: Store) -> str:
     The backup then says that the run is completed, so that nothing takes it for a running one.
     """
     state = log.state().state
-    if state.meta.status is not RunStatus.COMPLETED:
+    if state.meta.status is not AutopilotRunStatus.COMPLETED:
         raise UsageError(
             f"{log.run_id} is {state.meta.status.value}, and only a completed run is archived",
             next_step=f"fairwitness status {log.run_id}",

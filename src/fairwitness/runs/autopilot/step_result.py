@@ -8,11 +8,11 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
-from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.facts import StepFailureCause
 from fairwitness.contracts.autopilot.passes import StepResult
 from fairwitness.contracts.autopilot.phase_record import PhaseSteps
 from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan, TraceStatus, TraceStep
-from fairwitness.contracts.autopilot.vocabulary import FailureCategory, RunStatus, StepName
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, FailureCategory, StepName
 from fairwitness.contracts.common.base import Contract
 from fairwitness.kit.text import visible
 from fairwitness.runs.autopilot.log import LoggedEvent
@@ -33,7 +33,7 @@ _CATEGORIES = {
 class Halted(Exception):
     """Nothing more may be started; the step is repeated when the run is resumed."""
 
-    def __init__(self, reason: str, *, setting: str, value: int, status: RunStatus) -> None:
+    def __init__(self, reason: str, *, setting: str, value: int, status: AutopilotRunStatus) -> None:
         super().__init__(reason)
         self.reason, self.setting, self.value, self.status = reason, setting, value, status
 
@@ -47,7 +47,7 @@ class FinishedStep:
     """What the state file keeps of it."""
     output: str | None = None
     """The path of the document it wrote."""
-    error: StepError | None = None
+    error: StepFailureCause | None = None
     new_commits: int = 0
     newly_passing: int = 0
     score_gained: int = 0
@@ -80,7 +80,7 @@ class Span:
         )
 
 
-def answer(done: Dispatched, shape: type[C]) -> C | StepError:
+def answer(done: Dispatched, shape: type[C]) -> C | StepFailureCause:
     """Return an agent's answer, or why there is none; `Halted` if a budget prevented the call."""
     outcome = done.outcome
     problem = outcome.problems[0] if outcome.problems else outcome.status.value
@@ -88,13 +88,13 @@ def answer(done: Dispatched, shape: type[C]) -> C | StepError:
         raise over_budget(problem)
     if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
         category = _CATEGORIES.get(outcome.status, FailureCategory.TOOL_FAILURE)
-        return StepError(category=category, first_line=problem.strip() or outcome.status.value)
+        return StepFailureCause(category=category, first_line=problem.strip() or outcome.status.value)
     try:
         return shape.model_validate(outcome.answer)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the answer"
-        return StepError(category=FailureCategory.COORDINATION_FAILURE, first_line=f"{place}: {first['msg']}")
+        return StepFailureCause(category=FailureCategory.COORDINATION_FAILURE, first_line=f"{place}: {first['msg']}")
 
 
 _REFUSED = re.compile(r"the (?P<level>\w+) has (?P<cap>\d+) (?P<what>\w+), (?P<used>\d+) are used")
@@ -111,7 +111,7 @@ def over_budget(problem: str) -> Halted:
         f"the budget is used up: {problem}",
         setting=setting,
         value=0 if events is None else int(events["used"]),
-        status=RunStatus.PAUSED if of_phase else RunStatus.FAILED,
+        status=AutopilotRunStatus.PAUSED if of_phase else AutopilotRunStatus.FAILED,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.facts import StepFailureCause
 from fairwitness.contracts.autopilot.plan import PlanTask
 from fairwitness.contracts.autopilot.returns import ExecutorReturn
 from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, TaskCriterionStatus
@@ -97,14 +97,14 @@ def category_of(reason: str, *, is_done: bool) -> FailureCategory:
     return next(found, FailureCategory.ACCEPTANCE_CRITERIA_UNMET)
 
 
-def failure_of(log: AutopilotLog, node: str, attempt: int, reason: str | None) -> StepError:
+def failure_of(log: AutopilotLog, node: str, attempt: int, reason: str | None) -> StepFailureCause:
     """Return why a node failed: by its own checks, or by what came after them."""
     done, said = attempted(log, node, attempt), (reason or "").strip() or "it failed"
     known = None if done is None else done.category
-    return StepError(category=known or category_of(said, is_done=done is not None), first_line=said)
+    return StepFailureCause(category=known or category_of(said, is_done=done is not None), first_line=said)
 
 
-def failures(log: AutopilotLog, *numbers: int) -> tuple[StepError, ...]:
+def failures(log: AutopilotLog, *numbers: int) -> tuple[StepFailureCause, ...]:
     """Return why nodes of these graphs failed, in order."""
     return tuple(
         failure_of(log, name, graph_of(log, number).attempt, status.lastError)

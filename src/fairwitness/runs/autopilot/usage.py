@@ -2,9 +2,9 @@
 
 from fairwitness.contracts.autopilot import events_run as of_run
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
-from fairwitness.contracts.autopilot.facts import StepOutcome, Usage
+from fairwitness.contracts.autopilot.facts import RunUsage, StepEffect
 from fairwitness.contracts.autopilot.state import State
-from fairwitness.contracts.autopilot.vocabulary import RunStatus
+from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.budgets import BudgetCaps
 from fairwitness.rules.breaker import FailRun, GoOn, Pause, after_step, error_key
@@ -34,14 +34,14 @@ def seconds_of(log: AutopilotLog, phase: str | None = None) -> float:
 
 
 def breaker_events(
-    log: AutopilotLog, phase: str, outcome: StepOutcome, tokens: int, took_ms: int, now: str
+    log: AutopilotLog, phase: str, outcome: StepEffect, tokens: int, took_ms: int, now: str
 ) -> tuple[LoggedEvent, ...]:
     """Return the events after a step: none, or that the breaker opened or closed."""
     state = log.state().state
     record = state.phases.get(phase)
     took = took_ms / 1000  # the step that is about to be recorded
     retried = sum(each.debug_attempts + each.replan_attempts for each in state.phases.values())
-    usage = Usage(
+    usage = RunUsage(
         phase_tokens=(0 if record is None else record.tokens_used) + tokens,
         phase_minutes=int((seconds_of(log, phase) + took) // 60),
         total_tokens=state.metrics.total_tokens_used + tokens,
@@ -60,7 +60,7 @@ def breaker_events(
 
 
 def _opened(answer: Pause | FailRun, last_error: str | None, now: str) -> tuple[LoggedEvent, ...]:
-    status = RunStatus.PAUSED if isinstance(answer, Pause) else RunStatus.FAILED
+    status = AutopilotRunStatus.PAUSED if isinstance(answer, Pause) else AutopilotRunStatus.FAILED
     opened = new_event(
         of_run.CircuitBreakerOpened,
         now,

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
-from fairwitness.contracts.autopilot.facts import StepError
+from fairwitness.contracts.autopilot.facts import StepFailureCause
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import AutomatedChecks, JudgeStep, PhaseSteps, VerifyStep
 from fairwitness.contracts.autopilot.plan import PlanTask, TaskKind
@@ -15,7 +15,7 @@ from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCatego
 from fairwitness.contracts.common.base import Contract, Flag, Maybe
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.vocabulary import Assessment
-from fairwitness.rules.run_flags import asking
+from fairwitness.rules.run_flags import deferral_rate
 from fairwitness.rules.scores import may_defer
 from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name
@@ -51,13 +51,13 @@ async def verify(context: AutopilotContext, phase_pass: PhasePass, number: int) 
     brief = context.briefs.verifier(phase_pass, number, plan, diff, seen.executed, warned=warned)
     done = await context.agent_caller.ask(phase_pass, StepName.VERIFY, number, brief, at=tip)
     found = answer(done, VerifierReturn)
-    said = None if isinstance(found, StepError) else found
+    said = None if isinstance(found, StepFailureCause) else found
     kept = await run_blocking(
         context.keep, VERIFICATION, phase_pass, number, PhaseVerification(seen=seen, said=said, commit=tip)
     )
     spans = (*_ran(kept.seen.executed), agent_span(Role.PHASE_VERIFIER.value, done))
     return await run_blocking(
-        _verified, context, phase_pass, number, kept, found if isinstance(found, StepError) else None, spans
+        _verified, context, phase_pass, number, kept, found if isinstance(found, StepFailureCause) else None, spans
     )
 
 
@@ -108,7 +108,7 @@ def _verified(
     phase_pass: PhasePass,
     number: int,
     kept: PhaseVerification,
-    error: StepError | None,
+    error: StepFailureCause | None,
     spans: tuple[Span, ...],
 ) -> FinishedStep:
     seen, said = kept.seen, kept.said
@@ -129,7 +129,7 @@ def _verified(
         )
         context.put(path, page)
     if error is None and not passed:
-        error = StepError(category=_category(kept), first_line=first_line(issues, "the verification failed"))
+        error = StepFailureCause(category=_category(kept), first_line=first_line(issues, "the verification failed"))
     return FinishedStep(
         StepResult(
             step=StepName.VERIFY,
@@ -209,7 +209,7 @@ def _defers(context: AutopilotContext, phase_pass: PhasePass, said: VerifierRetu
     confidence = said.autonomous_confidence
     if not human_tasks(context, phase_pass.phase) or confidence is None or not said.deferral_evidence:
         return False
-    return may_defer(confidence, asking(context.log.state().state.meta).limit)
+    return may_defer(confidence, deferral_rate(context.log.state().state.meta).limit)
 
 
 def _ran(executed: Sequence[ExecutionResult]) -> tuple[Span, ...]:
@@ -233,13 +233,13 @@ async def judge(context: AutopilotContext, phase_pass: PhasePass, number: int) -
     said = None if known is None else known.said
     if said is None:
         nothing = "there is no verification to be judged"
-        error = StepError(category=FailureCategory.COORDINATION_FAILURE, first_line=nothing)
+        error = StepFailureCause(category=FailureCategory.COORDINATION_FAILURE, first_line=nothing)
         return FinishedStep(StepResult(step=StepName.JUDGE, number=number, good=False, issues=(nothing,)), error=error)
     brief = context.briefs.judge(phase_pass, number, plan, await run_blocking(diff_of, context, phase_pass, tip), said)
     done = await context.agent_caller.ask(phase_pass, StepName.JUDGE, number, brief, at=tip)
     found = answer(done, JudgeReturn)
     spans = (agent_span(Role.JUDGE.value, done),)
-    if isinstance(found, StepError):
+    if isinstance(found, StepFailureCause):
         result = StepResult(step=StepName.JUDGE, number=number, good=False, issues=(found.first_line,))
         return FinishedStep(result, error=found, spans=spans)
     kept = await run_blocking(context.keep, JUDGEMENT, phase_pass, number, found)

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from fairwitness.contracts.agents.dispatch import Change, ChangedPath, Denial, Layer
+from fairwitness.contracts.agents.dispatch import ChangedPath, Denial, Layer, PathChangeKind
 from fairwitness.contracts.common.ids import relative_path_problem
-from fairwitness.contracts.common.tools import POLICIES, Policy, Role, Scope
+from fairwitness.contracts.common.tools import POLICIES, Role, Scope, ToolPolicy
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.call import bytes_of, text_of
 from fairwitness.git.objects import SYMLINK, TreeEntry
@@ -46,7 +46,7 @@ class Audit(NamedTuple):
 
 class _Moved(NamedTuple):
     path: str
-    change: Change
+    change: PathChangeKind
     entry: TreeEntry | None
 
 
@@ -78,7 +78,7 @@ def _judged(
     folder: Path,
     start: WorktreeSnapshot,
     now: WorktreeSnapshot,
-    policy: Policy,
+    policy: ToolPolicy,
     scope: Scope,
     base_tree: str | None,
 ) -> Audit:
@@ -113,11 +113,13 @@ def _moves(before: dict[str, TreeEntry], after: dict[str, TreeEntry]) -> Iterabl
         old, new = before.get(path), after.get(path)
         if old == new:
             continue
-        change = Change.ADDED if old is None else Change.DELETED if new is None else Change.MODIFIED
+        change = (
+            PathChangeKind.ADDED if old is None else PathChangeKind.DELETED if new is None else PathChangeKind.MODIFIED
+        )
         yield _Moved(path, change, new)
 
 
-def _problem(shadow: Shadow, moved: _Moved, policy: Policy, scope: Scope) -> str | None:
+def _problem(shadow: Shadow, moved: _Moved, policy: ToolPolicy, scope: Scope) -> str | None:
     """Return why the role may not make a change, or None."""
     problem = _name_problem(moved.path) or path_problem(moved.path)
     if problem is not None:

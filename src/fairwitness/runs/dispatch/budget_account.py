@@ -6,7 +6,7 @@ It is stored nowhere else, so several processes of one run cannot disagree about
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from fairwitness.contracts.agents.dispatch import DispatchLimits, Outcome
+from fairwitness.contracts.agents.dispatch import DispatchLimits, DispatchOutcome
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import Amounts, Budget, BudgetCaps, Reservation, Spending
 from fairwitness.contracts.common.evidence import Observation
@@ -94,7 +94,7 @@ def limits_of(spec: RoleSpec) -> DispatchLimits:
     )
 
 
-def used_by(outcome: Outcome, asked: Amounts) -> Amounts:
+def used_by(outcome: DispatchOutcome, asked: Amounts) -> Amounts:
     """Return what one try used. An amount that was not counted is the reserved one, and zero only if no model was
     called."""
     usage = outcome.usage
@@ -107,7 +107,7 @@ def used_by(outcome: Outcome, asked: Amounts) -> Amounts:
     )
 
 
-def spending_of(outcome: Outcome, before: DispatchHistory, reservation: Reservation) -> Spending:
+def spending_of(outcome: DispatchOutcome, before: DispatchHistory, reservation: Reservation) -> Spending:
     """Return what a dispatch used in all its tries. A killed try reported nothing, so it counts as reserved."""
     asked = reservation.asked
     parts = [used_by(outcome, asked), *(Amounts.model_validate(row.detail["used"]) for row in before.cancelled)]

@@ -18,10 +18,10 @@ from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.agents.dispatch import (
     Brief,
     Denial,
+    DispatchOutcome,
     EnforcementTier,
     Happening,
     Kind,
-    Outcome,
     OutcomeStatus,
     Usage,
 )
@@ -87,7 +87,7 @@ def _telling(deps: DispatchDeps, transcript: Transcript) -> OnHappening:
 
 async def driven(
     deps: DispatchDeps, parts: JobParts, connection: ModelConnection, *, stop: asyncio.Event | None, cut: BudgetCut
-) -> Outcome:
+) -> DispatchOutcome:
     """Run the driver and return its outcome, with the usage that was counted nearest to the model."""
     if deps.probe.tier in _WEAK and deps.runner.tier is not SandboxTier.NAMESPACES:
         problem = (
@@ -113,9 +113,11 @@ async def driven(
     return outcome if used is None else outcome.model_copy(update={"usage": used})
 
 
-def unasked(status: OutcomeStatus, cause: ErrorCause | None, problem: str) -> Outcome:
+def unasked(status: OutcomeStatus, cause: ErrorCause | None, problem: str) -> DispatchOutcome:
     """Return the outcome of a dispatch in which no model was called."""
-    return Outcome(status=status, raw_text="", problems=(problem,), asked=0, usage=_NOTHING, cause=cause, duration_ms=0)
+    return DispatchOutcome(
+        status=status, raw_text="", problems=(problem,), asked=0, usage=_NOTHING, cause=cause, duration_ms=0
+    )
 
 
 async def dispatch(
@@ -179,7 +181,7 @@ async def dispatch(
     return dispatched
 
 
-def _judged(outcome: Outcome, found: Audit) -> Outcome:
+def _judged(outcome: DispatchOutcome, found: Audit) -> DispatchOutcome:
     """Void the dispatch if it changed something outside its scope, whatever the agent said."""
     if not found.denials:
         return outcome
@@ -197,17 +199,17 @@ def _judged(outcome: Outcome, found: Audit) -> Outcome:
     )
 
 
-def _storable(outcome: Outcome) -> Outcome:
+def _storable(outcome: DispatchOutcome) -> DispatchOutcome:
     """Return the outcome as it can be stored. Callers get this one, so that adopting it later gives the same."""
     plain = outcome.plain()
     answer = plain.pop("answer", None)
     cleaned = clean(plain)
     if answer is not None:
         cleaned["answer"] = clean(answer, limit=None, redacted=False)  # it was validated unredacted
-    return Outcome.model_validate(cleaned)
+    return DispatchOutcome.model_validate(cleaned)
 
 
-def _never_began(over: OverBudget) -> Outcome:
+def _never_began(over: OverBudget) -> DispatchOutcome:
     problem = (
         f"the {over.level.value} has {over.cap} {over.what.value}, {over.used} are used or promised, "
         f"and this dispatch asks for {over.asked}"

@@ -1,6 +1,6 @@
 """The events of dispatches: those of a feature run, and none for dispatches outside a workflow."""
 
-from fairwitness.contracts.agents.dispatch import Brief, Outcome
+from fairwitness.contracts.agents.dispatch import Brief, DispatchOutcome
 from fairwitness.contracts.common.budgets import OverBudget, Spending
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.vocabulary import Workflow
@@ -27,7 +27,7 @@ class FeatureEvents:
         record: Record,
         brief: Brief,
         position: DispatchPosition,
-        outcome: Outcome,
+        outcome: DispatchOutcome,
         spending: Spending,
         *,
         timestamp: str,
@@ -81,7 +81,7 @@ class NoEvents:
         record: Record,
         brief: Brief,
         position: DispatchPosition,
-        outcome: Outcome,
+        outcome: DispatchOutcome,
         spending: Spending,
         *,
         timestamp: str,

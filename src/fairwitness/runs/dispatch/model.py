@@ -8,7 +8,7 @@ from typing import Protocol
 
 from fairwitness.agents.base import Backend, Endpoint, OnHappening
 from fairwitness.agents.toolset.model import CommandEnvironment, GitReader, ToolSource
-from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchLimits, Outcome, Probe, Usage
+from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchLimits, DispatchOutcome, Probe, Usage
 from fairwitness.contracts.common.budgets import BudgetCaps, OverBudget, Spending
 from fairwitness.contracts.common.tools import Tool
 from fairwitness.git.shadow import Shadow
@@ -32,7 +32,7 @@ class Recorder(Protocol):
         record: Record,
         brief: Brief,
         position: "DispatchPosition",
-        outcome: Outcome,
+        outcome: DispatchOutcome,
         spending: Spending,
         *,
         timestamp: str,
@@ -123,7 +123,7 @@ class DispatchDeps:
 class Dispatched:
     """The result of a dispatch, as recorded."""
 
-    outcome: Outcome
+    outcome: DispatchOutcome
     changed: tuple[ChangedPath, ...] = ()
     byproducts: int = 0
     """The number of caches and ignored files left behind. A commit takes only what is in `changed`."""

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, NamedTuple
 
-from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, Outcome, OutcomeStatus
+from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchOutcome, OutcomeStatus
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import OverBudget, Reservation, Reserved
 from fairwitness.contracts.common.evidence import Claim, Observation
@@ -126,7 +126,7 @@ def ended(ledger: Ledger, run_id: str, dispatch_id: str) -> Dispatched | None:
         raise LedgerTampered(f"the claim of {dispatch_id} is gone", next_step="fairwitness ledger verify")
     detail = row.detail
     return Dispatched(
-        outcome=Outcome.model_validate({**detail["outcome"], **claim.body}),
+        outcome=DispatchOutcome.model_validate({**detail["outcome"], **claim.body}),
         changed=tuple(ChangedPath.model_validate(each) for each in detail["changed"]),
         byproducts=detail["byproducts"],
         start_tree=detail["start_tree"],

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from fairwitness.contracts.agents.dispatch import Brief, Outcome, OutcomeStatus
+from fairwitness.contracts.agents.dispatch import Brief, DispatchOutcome, OutcomeStatus
 from fairwitness.contracts.common.evidence import Dispatch
-from fairwitness.contracts.common.vocabulary import Status
+from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.runs.dispatch.model import DispatchPosition
 
 NOTES = 1000
 
 
-def status_of(outcome: Outcome) -> DispatchStatus:
+def status_of(outcome: DispatchOutcome) -> DispatchStatus:
     """Return how a dispatch ended, in the four words of the pipeline.
 
     Only a validated answer can say DONE or NEEDS_REVISION; a valid answer without a completion is DONE.
@@ -21,12 +21,18 @@ def status_of(outcome: Outcome) -> DispatchStatus:
     if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
         return DispatchStatus.ERROR
     completion = outcome.answer.get("completion")
-    said = completion.get("status") if isinstance(completion, dict) else Status.DONE.value
-    return DispatchStatus(said) if said in {status.value for status in Status} else DispatchStatus.ERROR
+    said = completion.get("status") if isinstance(completion, dict) else CompletionStatus.DONE.value
+    return DispatchStatus(said) if said in {status.value for status in CompletionStatus} else DispatchStatus.ERROR
 
 
 def telemetry(
-    brief: Brief, position: DispatchPosition, outcome: Outcome, *, agent: str, started_at: str, completed_at: str
+    brief: Brief,
+    position: DispatchPosition,
+    outcome: DispatchOutcome,
+    *,
+    agent: str,
+    started_at: str,
+    completed_at: str,
 ) -> Dispatch:
     """Return the telemetry row of a dispatch."""
     return Dispatch(
@@ -43,7 +49,7 @@ def telemetry(
     )
 
 
-def _notes(outcome: Outcome, agent: str) -> Iterator[str]:
+def _notes(outcome: DispatchOutcome, agent: str) -> Iterator[str]:
     """Yield what the published table has no column for."""
     usage = outcome.usage
     yield f"agent {agent}"

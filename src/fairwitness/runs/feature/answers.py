@@ -12,7 +12,7 @@ from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.common.evidence import Claim
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.vocabulary import Severity, Status, Verdict, worst_severity
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, CompletionStatus, Severity, worst_severity
 from fairwitness.contracts.feature.design import DesignOutput
 from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
 from fairwitness.contracts.feature.events import ReviewSubmitted
@@ -73,9 +73,9 @@ def _is_given_up(context: FeatureContext, role: Role, answer: Mapping[str, Any])
     """
     completion = answer.get("completion")
     said = completion.get("status") if isinstance(completion, dict) else None
-    if role is Role.PLANNER and said == Status.NEEDS_REVISION.value:
+    if role is Role.PLANNER and said == CompletionStatus.NEEDS_REVISION.value:
         return iteration_of(context.state()) == 1
-    return role is not Role.IMPLEMENTER and said == Status.ERROR.value
+    return role is not Role.IMPLEMENTER and said == CompletionStatus.ERROR.value
 
 
 def _refuse(context: FeatureContext, dispatch_id: str, problems: tuple[str, ...]) -> None:
@@ -218,7 +218,7 @@ def _reviewed(context: FeatureContext, record: Record, review: ReviewReturn, dis
     write_events(record, (event,), context.now())
 
 
-def _verdict(review: ReviewReturn, category: Category) -> tuple[Verdict, Severity | None]:
+def _verdict(review: ReviewReturn, category: Category) -> tuple[CategoryVerdict, Severity | None]:
     found = [finding.severity for finding in review.findings if finding.category is category]
     return category_verdict(review, category), worst_severity(found)
 

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Tally
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.vocabulary import SEVERITIES, Verdict, Workflow
+from fairwitness.contracts.common.vocabulary import SEVERITIES, CategoryVerdict, Workflow
 from fairwitness.contracts.feature.events import HeadRecorded
 from fairwitness.contracts.feature.facts import ChangedFile, FeatureFacts, ReviewFacts, TaskFacts
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewReturn, ReviewScope
 from fairwitness.contracts.feature.state import FeatureState, TaskState
-from fairwitness.contracts.verify.report import Side, Subject
+from fairwitness.contracts.verify.report import Side, VerifySubject
 from fairwitness.db.base import Database
 from fairwitness.errors import EventsBroken, LedgerTampered
 from fairwitness.git.ledger_heads import KeptHead, keep_head
@@ -26,7 +26,7 @@ from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.subjects import subjects
 from fairwitness.rules.confidence import confidence_facts, grade, may_commit
-from fairwitness.rules.evidence_worth import Standing, effective_size
+from fairwitness.rules.evidence_worth import RowWorth, effective_size
 from fairwitness.rules.fold_feature import fold_feature
 from fairwitness.rules.gates import check_names, is_verified, task_gates, task_rows, verdicts
 from fairwitness.rules.review import VERDICT_OF, review_gates, situation_of
@@ -100,8 +100,8 @@ def checked(task: TaskFacts, state: FeatureState, policy: Policy, *, is_whole: b
         gates=task_gates(task, policy),
         standings=Counter(standing for _, standing in rows),
         sources=Counter(row.provenance for row, _ in rows),
-        regressions=tuple(sorted({row.check_name for row, worth in rows if worth is Standing.REGRESSED})),
-        red_before_too=tuple(sorted({row.check_name for row, worth in rows if worth is Standing.RED_BEFORE_TOO})),
+        regressions=tuple(sorted({row.check_name for row, worth in rows if worth is RowWorth.REGRESSED})),
+        red_before_too=tuple(sorted({row.check_name for row, worth in rows if worth is RowWorth.RED_BEFORE_TOO})),
         attempts=len(known.attempts),
         reverts=known.reverts,
         merged=known.merged,
@@ -306,7 +306,7 @@ def _rows_beyond_findings(reviewer: Reviewer, source: str) -> Iterator[Issue]:
     """What a row wants revised without a finding on record that says why."""
     for category, row in reviewer.rows.items():
         told = {VERDICT_OF[each.severity] for each in reviewer.findings or () if each.category is category}
-        if row.verdict is not None and row.verdict is not Verdict.APPROVE and row.verdict not in told:
+        if row.verdict is not None and row.verdict is not CategoryVerdict.APPROVE and row.verdict not in told:
             what = f"{category.value}: {row.verdict.value}, and no finding on record says why"
             yield Issue(row.severity, what, source, is_claim=True)
 
@@ -338,7 +338,14 @@ def prove_whole(context: FeatureContext, verify_deps: VerifyDeps, tip: str, stop
     ]
     if sides[0].tree == sides[1].tree:
         return
-    prove(verify_deps, context.run_id, Subject(task_id=WHOLE, round=life + 1), base=sides[0], head=sides[1], stop=stop)
+    prove(
+        verify_deps,
+        context.run_id,
+        VerifySubject(task_id=WHOLE, round=life + 1),
+        base=sides[0],
+        head=sides[1],
+        stop=stop,
+    )
     key = f"{WHOLE}:{life}"
     if context.ledger.observation(context.run_id, key) is None:
         files = changed_files(context.shadow.diff(sides[0].tree, sides[1].tree))

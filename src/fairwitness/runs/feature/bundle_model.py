@@ -9,11 +9,11 @@ from fairwitness.contracts.common.evidence import CheckRow, Dispatch, Provenance
 from fairwitness.contracts.common.gates import GateAnswer
 from fairwitness.contracts.common.vocabulary import Risk, Severity, Size
 from fairwitness.contracts.feature.events import Degradation
-from fairwitness.contracts.feature.facts import Change
+from fairwitness.contracts.feature.facts import ChangeKind
 from fairwitness.contracts.feature.review import Category, EarlierFinding, ReviewFinding, ReviewScope
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.ledger.chain import Head
-from fairwitness.rules.evidence_worth import Standing
+from fairwitness.rules.evidence_worth import RowWorth
 from fairwitness.rules.review import Situation
 from fairwitness.runs.feature.metrics_pages import Evaluations
 
@@ -31,7 +31,7 @@ class CheckedTask:
     iteration: int
     is_verified: bool
     gates: tuple[GateAnswer, ...]
-    standings: Mapping[Standing, int]
+    standings: Mapping[RowWorth, int]
     """Rows of this iteration by what they are worth."""
     sources: Mapping[Provenance, int]
     """The same rows by where they come from."""
@@ -79,7 +79,7 @@ class TouchedFile:
     """A file of the change."""
 
     path: str
-    change: Change
+    change: ChangeKind
     colour: Risk
     tasks: tuple[str, ...]
     is_committed: bool

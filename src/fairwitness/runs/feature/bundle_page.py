@@ -9,7 +9,7 @@ from fairwitness.contracts.feature.review import Category
 from fairwitness.kit.durations import took
 from fairwitness.kit.markdown import Markdown, cell, code, counted, items, line, listed, table
 from fairwitness.rules.confidence import AT_MOST
-from fairwitness.rules.evidence_worth import Standing
+from fairwitness.rules.evidence_worth import RowWorth
 from fairwitness.runs.feature.bundle_model import CheckedTask, EvidenceBundle, Reviewer, Round, Telemetry
 from fairwitness.runs.feature.metrics_pages import evaluations_part, seconds, slowest_steps, statuses
 
@@ -27,14 +27,14 @@ HEADINGS = (
     "## Next",
 )
 
-COLUMNS: tuple[tuple[str, frozenset[Standing]], ...] = (
-    ("Passed", frozenset({Standing.COUNTS})),
-    ("Holds", frozenset({Standing.HOLDS})),
-    ("Failed", frozenset({Standing.FAILED})),
-    ("Regressed", frozenset({Standing.REGRESSED})),
-    ("Red before too", frozenset({Standing.RED_BEFORE_TOO})),
-    ("No evidence", frozenset({Standing.NO_EVIDENCE, Standing.UNCONFINED, Standing.STALE})),
-    ("Not heard", frozenset({Standing.SILENT, Standing.UNKNOWN})),
+COLUMNS: tuple[tuple[str, frozenset[RowWorth]], ...] = (
+    ("Passed", frozenset({RowWorth.COUNTS})),
+    ("Holds", frozenset({RowWorth.HOLDS})),
+    ("Failed", frozenset({RowWorth.FAILED})),
+    ("Regressed", frozenset({RowWorth.REGRESSED})),
+    ("Red before too", frozenset({RowWorth.RED_BEFORE_TOO})),
+    ("No evidence", frozenset({RowWorth.NO_EVIDENCE, RowWorth.UNCONFINED, RowWorth.STALE})),
+    ("Not heard", frozenset({RowWorth.SILENT, RowWorth.UNKNOWN})),
 )
 """What a check can be worth, as the table counts it: each worth in exactly one column."""
 

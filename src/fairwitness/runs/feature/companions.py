@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fairwitness.contracts.common.base import AgentDocument
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.vocabulary import SEVERITIES, Verdict
+from fairwitness.contracts.common.vocabulary import SEVERITIES, CategoryVerdict
 from fairwitness.contracts.feature.design import DesignDecision, DesignOutput, DesignPayload
 from fairwitness.contracts.feature.plan import PlannedTask, PlanOutput, PlanPayload, Task, TaskDocument
 from fairwitness.contracts.feature.pushback import PushbackLog
@@ -337,10 +337,10 @@ def _findings(review: ReviewReturn) -> Iterator[Markdown]:
         "Rendered by Fair Witness from what the reviewer returned: claims, not evidence. The verdict follows by rule."
     )
     yield line(review.summary)
-    yield Markdown("## Verdict")
+    yield Markdown("## CategoryVerdict")
     yield Markdown(f"Overall: **{verdict.overall.value}**")
     yield table(
-        ("Category", "Verdict", "Findings"),
+        ("Category", "CategoryVerdict", "Findings"),
         [
             (
                 each.value,
@@ -359,8 +359,8 @@ def _findings(review: ReviewReturn) -> Iterator[Markdown]:
     yield texts(review.known_limits or (), "The reviewer named no limit of its review.")
 
 
-def _shown(verdict: Verdict) -> Markdown:
-    return Markdown(verdict.value if verdict is Verdict.APPROVE else f"**{verdict.value}**")
+def _shown(verdict: CategoryVerdict) -> Markdown:
+    return Markdown(verdict.value if verdict is CategoryVerdict.APPROVE else f"**{verdict.value}**")
 
 
 def _of(review: ReviewReturn, category: Category) -> list[ReviewFinding]:

@@ -16,7 +16,7 @@ from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.common.vocabulary import Workflow
-from fairwitness.contracts.feature.events import ArtifactWritten, RunStarted
+from fairwitness.contracts.feature.events import ArtifactWritten, FeatureRunStarted
 from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.errors import EventsBroken, UsageError
@@ -157,7 +157,7 @@ class FeatureContext:
 def write_beginning(context: FeatureContext, budget: BudgetTable) -> None:
     """The first record of a run: its order with its budget, and the event that tells of it."""
     order = context.order
-    started = RunStarted(
+    started = FeatureRunStarted(
         slug=order.slug,
         mode=order.mode,
         base_commit=order.base_commit,

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fairwitness.contracts.agents.dispatch import Change as Became
 from fairwitness.contracts.agents.dispatch import ChangedPath
+from fairwitness.contracts.agents.dispatch import PathChangeKind as Became
 from fairwitness.contracts.common.evidence import Claim, Observation, Phase
-from fairwitness.contracts.feature.facts import Change
+from fairwitness.contracts.feature.facts import ChangeKind
 from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder
 from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, ReportFormat
-from fairwitness.contracts.verify.report import Side, Subject
-from fairwitness.contracts.verify.results import RED, Evidence, Outcome, Ran
+from fairwitness.contracts.verify.report import Side, VerifySubject
+from fairwitness.contracts.verify.results import RED, Evidence, ItemOutcome, Ran
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
@@ -81,7 +81,7 @@ def judge(
     It blocks and runs commands; once `stop` is set the running one is killed and `Stopped` is raised. Without a report
     nothing is written, and a later one is heard. `UsageError` if the round was about another tree.
     """
-    subject = Subject(task_id=task, round=round_)
+    subject = VerifySubject(task_id=task, round=round_)
     recorded_outcome(verify_deps.ledger, run_id, subject, base=base.tree, head=head.tree)  # refuses other trees
     if report is None:
         return tuple(each.sentence for each in _all_unjudged(criteria, "the verifier said nothing"))
@@ -97,16 +97,16 @@ def judge(
         return _conclude(verify_deps, run_id, subject, head, judged)
 
 
-def _name_of(run_id: str, subject: Subject) -> str:
+def _name_of(run_id: str, subject: VerifySubject) -> str:
     """The same at every try; short, since a path must fit into the name of a socket."""
     return f"criteria-{hashlib.sha256(f'{run_id} {subject.name}'.encode()).hexdigest()[:12]}"
 
 
-def _key(subject: Subject) -> str:
+def _key(subject: VerifySubject) -> str:
     return f"{KIND}:{subject.name}"
 
 
-def _concluded(verify_deps: VerifyDeps, run_id: str, subject: Subject, head: Side) -> tuple[str, ...] | None:
+def _concluded(verify_deps: VerifyDeps, run_id: str, subject: VerifySubject, head: Side) -> tuple[str, ...] | None:
     found = verify_deps.ledger.observation(run_id, _key(subject))
     if found is None:
         return None
@@ -127,7 +127,7 @@ def _all_unjudged(criteria: Sequence[str], reason: str) -> tuple[CriterionVerdic
 def _judged(
     verify_deps: VerifyDeps,
     run_id: str,
-    subject: Subject,
+    subject: VerifySubject,
     criteria: Sequence[str],
     report: VerificationReport,
     base: Side,
@@ -176,7 +176,7 @@ def _ran(name: str, criterion: str, spec: CheckSpec, ran: Ran) -> CriterionVerdi
         red = [item.message if exits else item.id for item in ran.items if item.outcome in RED]
         more = f" and {len(red) - NAMED} more" if len(red) > NAMED else ""
         return CriterionVerdict(name, criterion, False, f"it fails: {', '.join(red[:NAMED])}{more}")
-    if spec.report in TEST_FORMATS and not any(item.outcome is Outcome.PASSED for item in ran.items):
+    if spec.report in TEST_FORMATS and not any(item.outcome is ItemOutcome.PASSED for item in ran.items):
         seen = "no test that it runs passes: they are skipped or expected to fail"
         return CriterionVerdict(name, criterion, False, seen, seen=seen)
     return CriterionVerdict(name, criterion, True, "it passes")
@@ -198,7 +198,7 @@ def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView) -> Cri
 
 
 def _conclude(
-    verify_deps: VerifyDeps, run_id: str, subject: Subject, head: Side, judged: Sequence[CriterionVerdict]
+    verify_deps: VerifyDeps, run_id: str, subject: VerifySubject, head: Side, judged: Sequence[CriterionVerdict]
 ) -> tuple[str, ...]:
     """Writes everything that was not run, and what came of all."""
     now = spell(verify_deps.clock())
@@ -244,7 +244,7 @@ def _conclude(
     return missing
 
 
-_BECAME = {Change.ADDED: Became.ADDED, Change.MODIFIED: Became.MODIFIED, Change.DELETED: Became.DELETED}
+_BECAME = {ChangeKind.ADDED: Became.ADDED, ChangeKind.MODIFIED: Became.MODIFIED, ChangeKind.DELETED: Became.DELETED}
 LINES = "lines"
 
 
@@ -261,7 +261,7 @@ class AttemptEvidence:
         prove(
             self._verify_deps,
             self._context.run_id,
-            Subject(task_id=order.node, round=order.attempt),
+            VerifySubject(task_id=order.node, round=order.attempt),
             base=self._side(attempt.base),
             head=self._side(attempt.head),
             declared=declared,

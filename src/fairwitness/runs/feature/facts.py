@@ -14,9 +14,9 @@ from fairwitness.contracts.feature.facts import (
     CallFacts,
     CanStart,
     ChangedFile,
-    Choice,
     FeatureFacts,
     FixFacts,
+    GateChoice,
     ReviewFacts,
     Step,
     TaskFacts,
@@ -208,11 +208,11 @@ def _approval(state: FeatureState, step: Step | None) -> Approval | None:
     asked = None if gate is None else state.approvals.get(gate.value)
     if gate is None or asked is None:
         return None
-    spent = tuple(Choice(option) for option in asked.spent)
+    spent = tuple(GateChoice(option) for option in asked.spent)
     if asked.visit == visit_of(state):
-        selected = None if asked.selected_option is None else Choice(asked.selected_option)
+        selected = None if asked.selected_option is None else GateChoice(asked.selected_option)
         return Approval(gate=gate, asked=True, selected=selected, spent=spent)
-    answered = () if asked.selected_option is None else (Choice(asked.selected_option),)
+    answered = () if asked.selected_option is None else (GateChoice(asked.selected_option),)
     return Approval(gate=gate, asked=False, selected=None, spent=(*spent, *answered))
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.feature.knowledge import InstructionChange, InstructionUpdate
 from fairwitness.errors import FairWitnessError, NotStored, StoreError, UsageError
@@ -17,7 +17,7 @@ from fairwitness.kit import files
 from fairwitness.kit.json_text import render_line
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.rules.instructions import Judged, judge_update, may_apply
+from fairwitness.rules.instructions import UpdateJudgement, judge_update, may_apply
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.memory import has_secret
 from fairwitness.store.artifacts import content_hash
@@ -26,7 +26,7 @@ PROPOSED = "instruction-proposed"
 REFUSED = "instruction-refused"
 APPROVED = "instruction-approved"
 APPLIED = "instruction-applied"
-PROPOSER = Agent.KNOWLEDGE.value
+PROPOSER = FeatureAgent.KNOWLEDGE.value
 _LIMIT = 1024 * 1024
 _HUNK = re.compile(r"^@@", re.MULTILINE)
 
@@ -188,11 +188,13 @@ def _planned(context: FeatureContext, update: InstructionUpdate) -> PlannedChang
     return PlannedChange(before, proposed_text(update, before))
 
 
-def _judged(update: InstructionUpdate, planned: PlannedChange) -> Judged:
+def _judged(update: InstructionUpdate, planned: PlannedChange) -> UpdateJudgement:
     return judge_update(update, planned.before or "", planned.after, has_secret=_has_secret(update))
 
 
-def _may_apply(context: FeatureContext, update: InstructionUpdate, planned: PlannedChange, approved_by: str) -> Judged:
+def _may_apply(
+    context: FeatureContext, update: InstructionUpdate, planned: PlannedChange, approved_by: str
+) -> UpdateJudgement:
     return may_apply(
         update,
         planned.before or "",

@@ -33,7 +33,7 @@ from fairwitness.kit import yaml_text
 from fairwitness.kit.json_text import render_line
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible, visible_lines
-from fairwitness.rules.instructions import Ground
+from fairwitness.rules.instructions import Objection
 from fairwitness.runs.dispatch.transcript import cleaned, keep
 from fairwitness.runs.feature import instructions, ledger_queries
 from fairwitness.runs.feature.context import FeatureContext
@@ -94,7 +94,7 @@ def _judged(update: KnowledgeUpdate) -> KnowledgeUpdate:
     judged = judge_entry(key, update.value)
     if judged.is_allowed:
         return update.model_copy(update={"key": key})
-    value = WITHHELD if Ground.SECRET in judged.grounds else visible_lines(update.value)
+    value = WITHHELD if Objection.SECRET in judged.grounds else visible_lines(update.value)
     return update.model_copy(update={"key": visible(redact(key)), "value": value, "stored_via": StoredVia.REJECTED})
 
 
@@ -118,7 +118,7 @@ def _remember(context: FeatureContext, updates: Sequence[KnowledgeUpdate]) -> No
 def _log(context: FeatureContext, entries: Sequence[DecisionLogEntry], *, refused: int) -> tuple[DecisionLogEntry, ...]:
     """Adds what the log does not hold, under the next ids; the entries with the ids under which they stand."""
     if refused:
-        detail: dict[str, object] = {"entries": refused, "grounds": [Ground.SECRET.value]}
+        detail: dict[str, object] = {"entries": refused, "grounds": [Objection.SECRET.value]}
         _note(
             context, context.new_observation("knowledge:decisions:refused", REFUSED, "decisions", detail, holds=False)
         )

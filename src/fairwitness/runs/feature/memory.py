@@ -16,7 +16,7 @@ from fairwitness.contracts.feature.knowledge import KnowledgeType
 from fairwitness.errors import BadDocument, UsageError
 from fairwitness.kit import files, yaml_text
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.rules.instructions import Judged, judge_memory
+from fairwitness.rules.instructions import UpdateJudgement, judge_memory
 from fairwitness.store.artifacts import Store
 
 FILE = "knowledge.yaml"
@@ -45,7 +45,7 @@ def has_secret(text: str) -> bool:
     return redact(text) != text
 
 
-def judge_entry(key: str, value: str) -> Judged:
+def judge_entry(key: str, value: str) -> UpdateJudgement:
     """Whether something may be remembered."""
     return judge_memory(key, value, has_secret=has_secret(value) or has_secret(f"{key}: {value}"))
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from fairwitness.contracts.common.approvals import ApprovalOption, ApprovalRequest
 from fairwitness.contracts.feature.events import ApprovalAnswered
-from fairwitness.contracts.feature.facts import Choice, HumanGate, Step
+from fairwitness.contracts.feature.facts import GateChoice, HumanGate, Step
 from fairwitness.contracts.feature.intake import IntakeReturn
 from fairwitness.contracts.feature.plan import PlanOutput
 from fairwitness.contracts.feature.research import Focus, ResearchOutput
@@ -29,17 +29,17 @@ _QUESTIONS: Mapping[HumanGate, str] = {
     HumanGate.SPEC_PUSHBACK: "The specification raises concerns. How do we go on?",
     HumanGate.PLAN: "The plan is done. Shall it be carried out?",
 }
-_DOES: Mapping[Choice, str] = {
-    Choice.PROCEED: "go on as it is",
-    Choice.APPROVE: "carry the plan out",
-    Choice.MODIFY: "change the request; say how",
-    Choice.EXPAND: "research once more; say what is missing",
-    Choice.REVISE: "make another plan; say what should be different",
-    Choice.OTHER: "something else; say what",
-    Choice.ABANDON: "end the run; what it wrote is kept",
-    Choice.ABORT: "end the run; what it wrote is kept",
+_DOES: Mapping[GateChoice, str] = {
+    GateChoice.PROCEED: "go on as it is",
+    GateChoice.APPROVE: "carry the plan out",
+    GateChoice.MODIFY: "change the request; say how",
+    GateChoice.EXPAND: "research once more; say what is missing",
+    GateChoice.REVISE: "make another plan; say what should be different",
+    GateChoice.OTHER: "something else; say what",
+    GateChoice.ABANDON: "end the run; what it wrote is kept",
+    GateChoice.ABORT: "end the run; what it wrote is kept",
 }
-WANTS_WORDS = frozenset({Choice.MODIFY, Choice.EXPAND, Choice.REVISE, Choice.OTHER})
+WANTS_WORDS = frozenset({GateChoice.MODIFY, GateChoice.EXPAND, GateChoice.REVISE, GateChoice.OTHER})
 """Answers that mean nothing without a text."""
 _SHOWN = 12
 
@@ -66,7 +66,7 @@ def open_question(context: FeatureContext) -> ApprovalRequest | None:
                     ApprovalOption(
                         id=option,
                         label=option,
-                        description=_DOES[Choice(option)],
+                        description=_DOES[GateChoice(option)],
                         is_default=option == default_choice(gate).value,
                     )
                     for option in asked.options
@@ -138,8 +138,8 @@ def answer(context: FeatureContext, option: str, said: str | None, actor: str) -
     if option not in offered:
         raise UsageError(f"{option!r} is no answer to {question.gate_id}", next_step=f"choose {' or '.join(offered)}")
     words = (said or "").strip() or None
-    if Choice(option) in WANTS_WORDS and words is None:
-        raise UsageError(f"{option} needs a word of yours", next_step=f"add --text: {_DOES[Choice(option)]}")
+    if GateChoice(option) in WANTS_WORDS and words is None:
+        raise UsageError(f"{option} needs a word of yours", next_step=f"add --text: {_DOES[GateChoice(option)]}")
     event = ApprovalAnswered(gate_id=question.gate_id, selected_option=option, auto_selected=False, actor=actor)
     now = context.now()
     visit = visit_of(context.state())

@@ -7,12 +7,12 @@ the report names the difference.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fairwitness.contracts.agents.dispatch import Change, ChangedPath
-from fairwitness.contracts.common.completion import Agent
+from fairwitness.contracts.agents.dispatch import ChangedPath, PathChangeKind
+from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.evidence import CheckRow, Observation, Phase, Tally
 from fairwitness.contracts.common.gates import Blocked, GateAnswer
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.vocabulary import Severity, Status
+from fairwitness.contracts.common.vocabulary import CompletionStatus, Severity
 from fairwitness.contracts.feature.facts import TaskFacts
 from fairwitness.contracts.feature.implementation import Baseline, ChangeAction, ImplementationReport, SelfCheck
 from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, VerificationPayload, VerificationReport
@@ -20,7 +20,7 @@ from fairwitness.errors import RowRefused
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.rules.evidence_worth import Judged, Standing, baseline_results, is_evidence, kind_of, latest
+from fairwitness.rules.evidence_worth import RowWorth, ValuedRow, baseline_results, is_evidence, kind_of, latest
 from fairwitness.rules.gates import task_gates, task_rows
 from fairwitness.runs.feature.context import FeatureContext
 
@@ -29,9 +29,9 @@ KIND = "discrepancy"
 BASELINE = "baseline-discrepancy"
 """The check that shuts a gate: the reported baseline was not true."""
 _SAID = {
-    ChangeAction.CREATED: Change.ADDED,
-    ChangeAction.MODIFIED: Change.MODIFIED,
-    ChangeAction.DELETED: Change.DELETED,
+    ChangeAction.CREATED: PathChangeKind.ADDED,
+    ChangeAction.MODIFIED: PathChangeKind.MODIFIED,
+    ChangeAction.DELETED: PathChangeKind.DELETED,
 }
 
 
@@ -90,7 +90,7 @@ def _self_check(report: ImplementationReport, after: Tally) -> Iterator[str]:
 
 def _files(report: ImplementationReport, changed: Sequence[ChangedPath]) -> Iterator[str]:
     seen = {each.path: each.change for each in changed}
-    said: dict[str, set[Change]] = {}
+    said: dict[str, set[PathChangeKind]] = {}
     for each in report.agent_output.payload.changes:
         said.setdefault(each.path.removeprefix("./"), set()).add(_SAID[each.action])
     for path in sorted(said.keys() | seen.keys()):
@@ -235,13 +235,13 @@ def _optional(name: str, value: list[Any]) -> dict[str, Any]:
     return {name: value} if value else {}
 
 
-def _is_counted(judged: Judged) -> bool:
+def _is_counted(judged: ValuedRow) -> bool:
     """Whether a row stands among the findings: red before and still red blocks nothing, and is named beside them."""
-    return judged.row.passed or judged.standing not in (Standing.RED_BEFORE_TOO, Standing.SILENT, Standing.UNKNOWN)
+    return judged.row.passed or judged.worth not in (RowWorth.RED_BEFORE_TOO, RowWorth.SILENT, RowWorth.UNKNOWN)
 
 
-def _told(judged: Judged) -> str:
-    return f"{judged.row.check_name} ({judged.standing.value})"
+def _told(judged: ValuedRow) -> str:
+    return f"{judged.row.check_name} ({judged.worth.value})"
 
 
 def _tier(check_name: str, phase: Phase) -> int:
@@ -260,17 +260,17 @@ def _as_shown(row_id: int, provenance: str, rows: Mapping[int, CheckDetail]) -> 
     }
 
 
-def _finding(judged: Judged, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
+def _finding(judged: ValuedRow, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
     """A row as a finding; what gave no evidence, or evidence of another tree, has not passed."""
     row = judged.row
-    worthless = judged.standing in (Standing.NO_EVIDENCE, Standing.UNCONFINED, Standing.STALE)
+    worthless = judged.worth in (RowWorth.NO_EVIDENCE, RowWorth.UNCONFINED, RowWorth.STALE)
     return {
         "check_name": row.check_name,
         "tier": _tier(row.check_name, Phase.AFTER),
         "phase": CheckPhase.AFTER.value,
         "passed": row.passed and not worthless,
         "provenance": row.provenance.value,
-        "standing": judged.standing.value,
+        "standing": judged.worth.value,
         **({} if row.instance is None else {"instance": row.instance}),
         **_as_shown(row.id, row.provenance.value, rows),
     }
@@ -303,13 +303,13 @@ def _before(row: CheckRow, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
     }
 
 
-def _regressions(judged: Sequence[Judged], rows: Mapping[int, CheckDetail]) -> list[dict[str, Any]]:
+def _regressions(judged: Sequence[ValuedRow], rows: Mapping[int, CheckDetail]) -> list[dict[str, Any]]:
     """Checks that held before and do not now; and where a check was red before too, what in it got worse."""
     found: dict[str, dict[str, Any]] = {}
     for row, worth in judged:
-        got_worse = row.check_name == "regressions" and worth is Standing.FAILED
+        got_worse = row.check_name == "regressions" and worth is RowWorth.FAILED
         name = (row.instance or row.check_name) if got_worse else row.check_name
-        if worth is Standing.REGRESSED or got_worse:
+        if worth is RowWorth.REGRESSED or got_worse:
             told = rows.get(row.id)
             detail = (told.snippet or "").strip() if told else ""
             detail = detail or "it passed before the change and fails now"
@@ -319,7 +319,7 @@ def _regressions(judged: Sequence[Judged], rows: Mapping[int, CheckDetail]) -> l
     return list(found.values())
 
 
-def _opinions(said: VerificationPayload | None, judged: Sequence[Judged]) -> dict[str, Any]:
+def _opinions(said: VerificationPayload | None, judged: Sequence[ValuedRow]) -> dict[str, Any]:
     """What only the verifier can say, word for word."""
     if said is None:
         return {}
@@ -331,12 +331,12 @@ def _opinions(said: VerificationPayload | None, judged: Sequence[Judged]) -> dic
     return opinions
 
 
-def _is_untrue(judged: Sequence[Judged]) -> bool:
+def _is_untrue(judged: Sequence[ValuedRow]) -> bool:
     return any(row.check_name == BASELINE and not row.passed for row, _ in judged)
 
 
 def _header(report: VerificationReport | None, task: TaskFacts, when: ReportTimes) -> dict[str, Any]:
-    own = {"agent": Agent.VERIFIER.value, "step": "step-6", "schema_version": _SCHEMA}
+    own = {"agent": FeatureAgent.VERIFIER.value, "step": "step-6", "schema_version": _SCHEMA}
     if report is None:
         return {**own, "instance": task.task, "started_at": when.started_at, "completed_at": when.completed_at}
     said = report.agent_output
@@ -352,7 +352,7 @@ def _completion(
     report: VerificationReport | None,
     gates: Sequence[GateAnswer],
     gate: Mapping[str, Any],
-    judged: Sequence[Judged],
+    judged: Sequence[ValuedRow],
     unmet: Sequence[str],
     path: str,
     *,
@@ -365,7 +365,7 @@ def _completion(
     words = f"{gate['passed']} of {gate['total_checks']} checks passed"
     summary = " ".join("; ".join([words, *reasons]).split())
     return {
-        "status": (Status.DONE if passes else Status.NEEDS_REVISION).value,
+        "status": (CompletionStatus.DONE if passes else CompletionStatus.NEEDS_REVISION).value,
         "summary": summary if len(summary) <= _SUMMARY else f"{summary[: _SUMMARY - 1]}…",
         "severity": opinion.value if opinion is not None else None if passes else Severity.MAJOR.value,
         "findings_count": gate["failed"],
@@ -383,7 +383,7 @@ def _differences(
     task: TaskFacts,
     run_id: str,
     gate: Mapping[str, Any],
-    judged: Sequence[Judged],
+    judged: Sequence[ValuedRow],
     *,
     passes: bool,
 ) -> Iterator[str]:
@@ -399,7 +399,11 @@ def _differences(
         ("total_checks", said.evidence_gate.total_checks, gate["total_checks"]),
         ("passed", said.evidence_gate.passed, gate["passed"]),
         ("failed", said.evidence_gate.failed, gate["failed"]),
-        ("status", report.completion.status.value, (Status.DONE if passes else Status.NEEDS_REVISION).value),
+        (
+            "status",
+            report.completion.status.value,
+            (CompletionStatus.DONE if passes else CompletionStatus.NEEDS_REVISION).value,
+        ),
     ):
         if theirs != ours:
             yield f"{name}: the verifier says {theirs}, the ledger {ours}"
@@ -408,13 +412,13 @@ def _differences(
     if crossed is not None and crossed.discrepancies_found != _is_untrue(judged):
         theirs, ours = ("some", "none") if crossed.discrepancies_found else ("none", "some")
         yield f"discrepancies_found: the verifier says {theirs}, the ledger {ours}"
-    regressed = {row.check_name for row, worth in judged if worth is Standing.REGRESSED}
+    regressed = {row.check_name for row, worth in judged if worth is RowWorth.REGRESSED}
     for regression in said.regressions or ():
         if regression.check_name not in regressed:
             yield f"{regression.check_name}: the verifier calls it a regression, the ledger does not"
 
 
-def _about_checks(said: VerificationPayload, task: TaskFacts, judged: Sequence[Judged]) -> Iterator[str]:
+def _about_checks(said: VerificationPayload, task: TaskFacts, judged: Sequence[ValuedRow]) -> Iterator[str]:
     """Each finding against the rows of the same name: they passed if all did."""
     ours: dict[tuple[str, str], bool] = {}
     for row in (*(row for row, _ in judged), *_baseline(task)):

@@ -15,7 +15,7 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
-from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Proof, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Candidate, Proof, Worked
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.gates import is_verified, task_gates
 from fairwitness.runs.dispatch import DispatchPosition
@@ -40,7 +40,7 @@ class TaskImplementer:
     def __init__(self, context: FeatureContext, graph: TaskGraph, caller: Caller, briefs: FeatureBriefs) -> None:
         self._context, self._graph, self._caller, self._briefs = context, graph, caller, briefs
 
-    async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
+    async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
         """Asks it, and once more if it failed in a way that may pass; each try begins with the same files."""
         context = self._context
 
@@ -54,7 +54,7 @@ class TaskImplementer:
             await run_blocking(store, context, Role.IMPLEMENTER, dispatch_id, order.node, done)
         return worked(done, _unfinished, self._title(order.node)[:_SUMMARY])
 
-    def _brief(self, order: AttemptOrder, prepared: Prepared, dispatch_id: str) -> Brief:
+    def _brief(self, order: AttemptOrder, prepared: AttemptStart, dispatch_id: str) -> Brief:
         context = self._context
         before = tuple(
             f"{path} has the marks of a conflict: settle it so that both sides keep what they do."
@@ -100,7 +100,7 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         self._context, self._graph, self._caller, self._briefs = context, graph, caller, briefs
         self._evidence, self._folders = evidence, repo.worktrees
 
-    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+    async def commit(self, order: AttemptOrder, prepared: AttemptStart, worked: Worked) -> Candidate | None:
         """What the agents left; also nothing is proven, so that it is on record what held before and what did not."""
         made = await super().commit(order, prepared, worked)
         if made is not None or order.conflict is not None:
@@ -111,7 +111,7 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
             return None
         return Candidate(node=order.node, commit=tip, tree=self._context.repository.tree_of(tip))
 
-    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+    async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
         """Runs the checks, asks the verifier, judges the criteria; the gates say what it comes to."""
         if order.conflict is not None:
             return await super().prove(order, prepared, candidate)
@@ -129,7 +129,7 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         return await run_blocking(self._judged, order, document)
 
     async def _verified(
-        self, order: AttemptOrder, prepared: Prepared, attempt: RecordedAttempt, document: TaskDocument
+        self, order: AttemptOrder, prepared: AttemptStart, attempt: RecordedAttempt, document: TaskDocument
     ) -> VerificationReport | None:
         """What the verifier says; None if it came to no report, and then its criteria are unjudged."""
         context = self._context

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fairwitness.contracts.common.vocabulary import Size
-from fairwitness.contracts.feature.facts import Change, ChangedFile, Choice, HumanGate
+from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind, GateChoice, HumanGate
 from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
@@ -178,7 +178,7 @@ def is_waived(context: FeatureContext, document: TaskDocument) -> bool:
         if event.type == "artifact_written" and data["path"] == path:
             stands = data["sha256"]
         elif event.type == "approval_answered" and data["gate_id"] == HumanGate.PLAN.value:
-            is_given = data["selected_option"] == Choice.APPROVE.value and not data["auto_selected"]
+            is_given = data["selected_option"] == GateChoice.APPROVE.value and not data["auto_selected"]
             approved = stands if is_given else None
     return approved is not None and approved == stands
 
@@ -210,8 +210,10 @@ def note_attempt(context: FeatureContext, task: str, number: int, base: str, hea
 
 def changed_files(changes: Sequence[FileChange]) -> tuple[ChangedFile, ...]:
     """What became of each file; a rename is one that went and one that came."""
-    words = {"A": Change.ADDED, "D": Change.DELETED}
-    return tuple(ChangedFile(path=change.path, change=words.get(change.status, Change.MODIFIED)) for change in changes)
+    words = {"A": ChangeKind.ADDED, "D": ChangeKind.DELETED}
+    return tuple(
+        ChangedFile(path=change.path, change=words.get(change.status, ChangeKind.MODIFIED)) for change in changes
+    )
 
 
 _WILD: Final = "*?"

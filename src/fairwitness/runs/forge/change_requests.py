@@ -26,7 +26,7 @@ from fairwitness.kit.json_text import render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.record import Record
-from fairwitness.rules.change_requests import Verdict, extension_problems, next_number, verdict_problem
+from fairwitness.rules.change_requests import RequestDecision, extension_problems, next_number, verdict_problem
 from fairwitness.rules.graph_run import MOVING
 from fairwitness.runs.forge.log import DOCUMENT, SPEC, ForgeLog, document_of
 from fairwitness.runs.forge.storage_checks import storage_problems
@@ -173,16 +173,16 @@ def _writable(body: str) -> str:
     return body
 
 
-def decide(log: ForgeLog, cr_id: str, verdict: Verdict, actor: str, reason: str | None = None) -> None:
+def decide(log: ForgeLog, cr_id: str, verdict: RequestDecision, actor: str, reason: str | None = None) -> None:
     """Approve or reject a request; repeating the same decision by the same actor changes nothing."""
-    if verdict is Verdict.REJECT and not (reason or "").strip():
+    if verdict is RequestDecision.REJECT and not (reason or "").strip():
         raise UsageError(f"{cr_id} cannot be rejected without a reason", next_step="give a reason")
     while True:
         seq, state = find_request(log, cr_id)
         if _is_said(state, verdict, actor, reason):
             return
         _refuse(log, state, verdict, actor, is_refused=bool(state.refused))
-        if verdict is Verdict.APPLY:
+        if verdict is RequestDecision.APPLY:
             raise UsageError(
                 f"{cr_id} is applied only by the captain's additions", next_step=f"fairwitness resume {log.run_id}"
             )
@@ -190,21 +190,21 @@ def decide(log: ForgeLog, cr_id: str, verdict: Verdict, actor: str, reason: str 
             return
 
 
-def _event(cr_id: str, verdict: Verdict, actor: str, reason: str | None) -> EventData:
-    if verdict is Verdict.REJECT:
+def _event(cr_id: str, verdict: RequestDecision, actor: str, reason: str | None) -> EventData:
+    if verdict is RequestDecision.REJECT:
         return ChangeRequestRejected(crId=cr_id, actor=actor, reason=reason or "")
     return ChangeRequestApproved(crId=cr_id, actor=actor)
 
 
-def _is_said(state: RequestState, verdict: Verdict, actor: str, reason: str | None) -> bool:
+def _is_said(state: RequestState, verdict: RequestDecision, actor: str, reason: str | None) -> bool:
     if state.request.decided_by != actor:
         return False
-    if verdict is Verdict.REJECT:
+    if verdict is RequestDecision.REJECT:
         return state.request.status is ChangeRequestStatus.REJECTED and state.reason == reason
-    return verdict is Verdict.APPROVE and state.request.status is ChangeRequestStatus.APPROVED
+    return verdict is RequestDecision.APPROVE and state.request.status is ChangeRequestStatus.APPROVED
 
 
-def _refuse(log: ForgeLog, state: RequestState, verdict: Verdict, actor: str, *, is_refused: bool) -> None:
+def _refuse(log: ForgeLog, state: RequestState, verdict: RequestDecision, actor: str, *, is_refused: bool) -> None:
     request = state.request
     problem = verdict_problem(
         request.status, verdict, actor=actor, emitted_by=request.emitted_by, is_refused=is_refused
@@ -268,9 +268,9 @@ def _outcome(log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: s
     cr_id, is_pending = state.request.id, state.request.status is ChangeRequestStatus.PENDING
     if answer.rejected is not None:
         # after an approval: the captain found nothing to apply
-        _refuse(log, state, Verdict.REJECT, actor, is_refused=True)
+        _refuse(log, state, RequestDecision.REJECT, actor, is_refused=True)
         return _Outcome((ChangeRequestRejected(crId=cr_id, actor=actor, reason=answer.rejected),))
-    _refuse(log, state, Verdict.APPROVE if is_pending else Verdict.APPLY, actor, is_refused=False)
+    _refuse(log, state, RequestDecision.APPROVE if is_pending else RequestDecision.APPLY, actor, is_refused=False)
     now, sealed = spell(log.clock()), log.specs()
     added = _dated(log, answer, cr_id, now)
     problems = tuple(_problems(log, added, cr_id, sealed, now))

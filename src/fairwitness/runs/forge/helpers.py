@@ -17,14 +17,14 @@ from typing import NamedTuple
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.agents.toolset.plain import one_line
-from fairwitness.contracts.agents.dispatch import Brief, Outcome, OutcomeStatus, PromptSection
+from fairwitness.contracts.agents.dispatch import Brief, DispatchOutcome, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.budgets import OverBudget, Spending
 from fairwitness.contracts.common.markdown import split_sections
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
 from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus, WalkthroughStatus
 from fairwitness.contracts.forge.events import HelperStarted
 from fairwitness.contracts.graph.forge_order import ForgeTable
-from fairwitness.contracts.graph.orders import AttemptOrder, Prepared
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
@@ -50,7 +50,7 @@ class AttemptContext:
     context: DispatchContext
     log: ForgeLog
     order: AttemptOrder
-    prepared: Prepared
+    prepared: AttemptStart
     folder: Path
     base_tree: str | None
     """The tree that the worktree was made from."""
@@ -259,7 +259,7 @@ def result_of(done: Dispatched) -> HelperResult:
     return HelperResult(is_done, f"{said['status']}\n{changed}\n{cut or 'it says nothing more'}")
 
 
-def _problem(outcome: Outcome) -> str:
+def _problem(outcome: DispatchOutcome) -> str:
     return f"{outcome.status.value}: {one_line(outcome.problems[0])}" if outcome.problems else outcome.status.value
 
 
@@ -289,7 +289,7 @@ class NotingRecorder:
         record: Record,
         brief: Brief,
         position: DispatchPosition,
-        outcome: Outcome,
+        outcome: DispatchOutcome,
         spending: Spending,
         *,
         timestamp: str,

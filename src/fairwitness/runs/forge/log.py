@@ -15,11 +15,11 @@ from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.forge.dag import NodeType
 from fairwitness.contracts.forge.events import (
     CaptainMessage,
+    ForgeRunResumed,
     PlanApproved,
     PlanProposed,
     PlanReturned,
     RunCreated,
-    RunResumed,
 )
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan
 from fairwitness.errors import RowRefused, UsageError
@@ -30,7 +30,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.graph_events import reopened
-from fairwitness.rules.next_forge_move import Course, course_of
+from fairwitness.rules.next_forge_move import ForgeProgress, forge_progress
 from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 
 ORDER, BUDGET, PROPOSAL, DOCUMENT, SPEC = "order", "budget", "proposal", "document", "spec"
@@ -45,7 +45,7 @@ class ForgeLog(RunLog):
     def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
         super().__init__(ledger, run_id, clock=clock)
         self._order: ForgeOrder | None = None
-        self._course, self._course_seq = Course(), 0
+        self._course, self._course_seq = ForgeProgress(), 0
         self._guard = threading.Lock()
 
     def create(self, order: ForgeOrder, *, repo_url: str, model: str) -> None:
@@ -106,18 +106,18 @@ class ForgeLog(RunLog):
         def write(record: Record) -> None:
             if is_other:
                 record.observation(self.seen(f"{BUDGET}:{number}", BUDGET, self.run_id, budget.plain(), now))
-            self.put_events(record, (RunResumed(),), now)
+            self.put_events(record, (ForgeRunResumed(),), now)
 
         self.ledger.record(self.run_id, write)
 
-    def course(self) -> Course:
+    def course(self) -> ForgeProgress:
         """Return the progress of the run."""
         return self._position()[0]
 
-    def _position(self) -> tuple[Course, int]:
+    def _position(self) -> tuple[ForgeProgress, int]:
         with self._guard:
             for envelope in self.ledger.events(self.run_id, after=self._course_seq):
-                self._course, self._course_seq = course_of((envelope,), self._course), envelope.seq
+                self._course, self._course_seq = forge_progress((envelope,), self._course), envelope.seq
             return self._course, self._course_seq
 
     def propose(self, plan: ForgePlan, *, asked: int | None = None) -> None:

@@ -12,8 +12,8 @@ from fairwitness.contracts.forge.events import CaptainMessage, RunFailed
 from fairwitness.contracts.graph.forge_order import ForgePlan
 from fairwitness.errors import UsageError
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.rules.change_requests import Verdict
-from fairwitness.rules.next_forge_move import INTERVIEW, Move, MoveKind, next_move
+from fairwitness.rules.change_requests import RequestDecision
+from fairwitness.rules.next_forge_move import INTERVIEW, ForgeMove, ForgeMoveKind, next_move
 from fairwitness.runs.forge.captain_briefs import PlanMessageKind, plan_messages
 from fairwitness.runs.forge.change_requests import decide, request_of
 from fairwitness.runs.forge.log import ForgeLog
@@ -74,7 +74,7 @@ def answer(log: ForgeLog, store: Store, layout: ForgeLayout, option: str, said: 
     if option in WANTS_WORDS and not words:
         raise UsageError(f"{option} needs a text", next_step=f"add --text: {offered[option]}")
     if move.request is not None:
-        decide(log, move.request, Verdict(option), actor, words or None)
+        decide(log, move.request, RequestDecision(option), actor, words or None)
     elif option == APPROVE:
         approve(log, store, layout, actor)
     elif option == ABANDON:
@@ -87,12 +87,12 @@ def answer(log: ForgeLog, store: Store, layout: ForgeLayout, option: str, said: 
     return move.gate
 
 
-def _awaited(log: ForgeLog) -> Move | None:
+def _awaited(log: ForgeLog) -> ForgeMove | None:
     order = log.order()
     if order is None:
         return None
     move = next_move(log.course(), order.mode, order.limits)
-    return move if move.kind is MoveKind.WAIT else None
+    return move if move.kind is ForgeMoveKind.WAIT else None
 
 
 def _asked(gate: str, step: str, question: str, context: Sequence[str], choices: Mapping[str, str]) -> ApprovalRequest:

@@ -18,7 +18,7 @@ from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.contracts.common.ids import attempt_branch
 from fairwitness.contracts.common.tools import Tool
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
-from fairwitness.contracts.graph.orders import AttemptOrder, MergeMember, Prepared
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, MergeMember
 from fairwitness.errors import BadDocument
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.rules.change_requests import next_number
@@ -36,7 +36,7 @@ _ROOM = TEXT_LIMIT - 2_000
 
 def refinery_tools(
     order: AttemptOrder,
-    prepared: Prepared,
+    prepared: AttemptStart,
     folder: Path,
     commands: tuple[tuple[str, ...], ...],
     run_command: RunCommand,
@@ -79,7 +79,7 @@ def refinery_tools(
 class _RefineryWorktree:
     """The worktree of a refinery, with its branches and conflicts."""
 
-    def __init__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> None:
+    def __init__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> None:
         self._tree, self._conflicts = WorktreeFiles(folder), prepared.conflicts
         self._given = {_branch_of(member, order): member for member in order.includes}
 

@@ -8,17 +8,17 @@ from typing import Protocol
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.forge.dag import NodeState
-from fairwitness.contracts.forge.events import RunCompleted, RunFailed, RunResumed, RunStarted
-from fairwitness.contracts.forge.status import RunState, RunStatus
+from fairwitness.contracts.forge.events import ForgeRunCompleted, ForgeRunResumed, ForgeRunStarted, RunFailed
+from fairwitness.contracts.forge.status import ForgeRunStatus, RunState
 from fairwitness.contracts.graph.forge_order import ForgeTable
-from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, GraphEnd, MergeOrder, Prepared, Proof
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Candidate, GraphEnd, MergeOrder, Proof
 from fairwitness.git import quarantine
 from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.json_text import render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.next_forge_move import Move, MoveKind, next_move
+from fairwitness.rules.next_forge_move import ForgeMove, ForgeMoveKind, next_move
 from fairwitness.runs.forge.files import ForgeFiles
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import lock_specs
@@ -71,26 +71,26 @@ class ForgeRunner(GraphRunner):
         self._files = ForgeFiles(self.log, store, self._layout)
         self._refreshed, self._is_behind = 0.0, False
 
-    async def next(self) -> Move:
+    async def next(self) -> ForgeMove:
         """Return what the run does next."""
         return await asyncio.to_thread(self._next)
 
-    def _next(self) -> Move:
+    def _next(self) -> ForgeMove:
         self.refresh()  # the run may now wait for days
         order = self.log.order()
         if order is None:  # planned elsewhere
             return next_move(self.log.course(), ApprovalMode.AUTONOMOUS, ForgeTable())
         return next_move(self.log.course(), order.mode, order.limits)
 
-    async def act(self, move: Move) -> None:
+    async def act(self, move: ForgeMove) -> None:
         """Make a move other than waiting or running the graph."""
-        if move.kind is MoveKind.START:
+        if move.kind is ForgeMoveKind.START:
             await run_blocking(self._start)
             return
         assert self._captain is not None, f"run {self.run_id} has no captain for {move.kind.value}"
-        if move.kind is MoveKind.PLAN:
+        if move.kind is ForgeMoveKind.PLAN:
             await self._captain.plan()
-        elif move.kind is MoveKind.SEAL:
+        elif move.kind is ForgeMoveKind.SEAL:
             await self._captain.seal()
         else:
             assert move.request is not None
@@ -104,7 +104,7 @@ class ForgeRunner(GraphRunner):
         self._write_events(_starting(self.refresh().status))
         self._merges.settled_tip(begun.options.target)
 
-    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+    async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
         """Verify the candidate, then compare the worker's walkthrough with what was seen."""
         proof = await super().prove(order, prepared, candidate)
         if order.conflict is None:
@@ -177,20 +177,20 @@ class ForgeRunner(GraphRunner):
         await run_blocking(self.refresh)
 
 
-def _starting(status: RunStatus) -> Iterator[EventData]:
-    if status is RunStatus.PLAN_REVIEW:
-        yield RunStarted()
+def _starting(status: ForgeRunStatus) -> Iterator[EventData]:
+    if status is ForgeRunStatus.PLAN_REVIEW:
+        yield ForgeRunStarted()
 
 
-def _ending(status: RunStatus, end: GraphEnd) -> Iterator[EventData]:
-    if status not in (RunStatus.EXECUTING, RunStatus.PAUSED):
+def _ending(status: ForgeRunStatus, end: GraphEnd) -> Iterator[EventData]:
+    if status not in (ForgeRunStatus.EXECUTING, ForgeRunStatus.PAUSED):
         return  # recorded before
     if not end.completed:
         yield RunFailed(reason=reason_of(end))
     else:
-        if status is RunStatus.PAUSED:  # the paused run had nothing left to do
-            yield RunResumed()
-        yield RunCompleted()
+        if status is ForgeRunStatus.PAUSED:  # the paused run had nothing left to do
+            yield ForgeRunResumed()
+        yield ForgeRunCompleted()
 
 
 def reason_of(end: GraphEnd) -> str:

@@ -14,7 +14,7 @@ from fairwitness.contracts.common.tools import Role, Scope, Tool
 from fairwitness.contracts.forge.dag import DagNode, NodeType
 from fairwitness.contracts.forge.documents import ChangeRequest, Walkthrough, WalkthroughStatus
 from fairwitness.contracts.graph.forge_order import ForgeTable
-from fairwitness.contracts.graph.orders import AttemptOrder, Prepared, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Worked
 from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import ROLE_OF
@@ -49,7 +49,7 @@ class ForgeWorker:
         self._deps_for, self._commands = deps_for, commands
         self._layout = ForgeLayout(log.run_id)
 
-    async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
+    async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
         """Carry out an attempt; a call that ended before a restart is adopted."""
         node = await run_blocking(self._node, order.node)
         role = _role(node, order)
@@ -76,7 +76,7 @@ class ForgeWorker:
                 return node
         raise UsageError(f"there is no node {name}", next_step=f"fairwitness dag show {self._log.run_id}")
 
-    def _brief(self, order: AttemptOrder, prepared: Prepared, node: DagNode, role: Role, instance: str) -> Brief:
+    def _brief(self, order: AttemptOrder, prepared: AttemptStart, node: DagNode, role: Role, instance: str) -> Brief:
         declared = (node.metadata or {}).get("writes")
         writes = tuple(map(str, declared)) if isinstance(declared, list) else EVERYTHING
         return Brief(
@@ -95,7 +95,9 @@ class ForgeWorker:
             },
         )
 
-    def _inputs(self, order: AttemptOrder, prepared: Prepared, node: DagNode, role: Role) -> Iterator[PromptSection]:
+    def _inputs(
+        self, order: AttemptOrder, prepared: AttemptStart, node: DagNode, role: Role
+    ) -> Iterator[PromptSection]:
         yield PromptSection(title=f"Task {order.node}", text=self._log.document(order.node))
         if role is Role.REFINERY:
             yield PromptSection(title="Branches that were joined, in this order", text=_joined(order, node))
@@ -111,7 +113,7 @@ class ForgeWorker:
                 yield PromptSection(title=f"Walkthrough of {name}", text=kept.text)
 
     def _attempt_context(
-        self, order: AttemptOrder, prepared: Prepared, folder: Path, base_tree: str | None, scope: Scope
+        self, order: AttemptOrder, prepared: AttemptStart, folder: Path, base_tree: str | None, scope: Scope
     ) -> AttemptContext:
         subtasks = Subtasks(self._log, self._store, self._layout, order.node)
         if order.conflict is None and order.attempt > 1:

@@ -5,7 +5,7 @@ is on the branch, and the proof is in the ledger.
 """
 
 from fairwitness.contracts.common.evidence import Observation
-from fairwitness.contracts.graph.orders import AttemptOrder, Candidate, Prepared, Proof, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Candidate, Proof, Worked
 from fairwitness.git.call import GitFailed
 from fairwitness.git.worktrees import Worktree
 from fairwitness.kit.clock import Clock, spell, system_clock
@@ -35,39 +35,39 @@ class AttemptRunner:
         self._repo, self._ledger, self._merges = repo, ledger, merges
         self._work, self._prove, self._clock = work, prove, clock
 
-    async def prepare(self, order: AttemptOrder) -> Prepared:
+    async def prepare(self, order: AttemptOrder) -> AttemptStart:
         """Create a branch and a worktree at the target, with the commits that the order includes."""
         return await run_blocking(self._prepare, order)
 
-    def _prepare(self, order: AttemptOrder) -> Prepared:
+    def _prepare(self, order: AttemptOrder) -> AttemptStart:
         known = self._ledger.observation(order.run_id, _key(order))
         if known is None:
             prepared = self._begin(order)
             self._ledger.record(order.run_id, lambda record: record.observation(self._observation(order, prepared)))
             killpoint("graph.prepared")
         else:
-            prepared = Prepared.model_validate(known.detail)
+            prepared = AttemptStart.model_validate(known.detail)
         self._repo.worktrees.create(order.run_id, order.node, order.attempt, prepared.start, sub=_sub(order))
         return prepared
 
-    def _begin(self, order: AttemptOrder) -> Prepared:
+    def _begin(self, order: AttemptOrder) -> AttemptStart:
         base = self._merges.settled_tip(order.target)
         taken = [member.commit for member in order.includes]
         if order.conflict is not None:
             taken = [order.conflict.commit]
         start = self._repo.candidates.marked(base, taken, _message(order, "begin"), self._repo.identity)
-        return Prepared(base=base, start=start.commit, conflicts=start.conflicted)
+        return AttemptStart(base=base, start=start.commit, conflicts=start.conflicted)
 
-    async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
+    async def work(self, order: AttemptOrder, prepared: AttemptStart) -> Worked:
         """Let the agents work in the worktree."""
         worktree = self._standing(order)
         return await self._work(order, prepared, worktree.folder)
 
-    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+    async def commit(self, order: AttemptOrder, prepared: AttemptStart, worked: Worked) -> Candidate | None:
         """Commit what the agents changed; return None if the tree equals the target's."""
         return await run_blocking(self._commit, order, prepared, worked)
 
-    def _commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+    def _commit(self, order: AttemptOrder, prepared: AttemptStart, worked: Worked) -> Candidate | None:
         worktree, repository = self._standing(order), self._repo.repository
         message = _message(order, worked.summary or "work")
         tip = self._repo.worktrees.tip(worktree)
@@ -96,7 +96,7 @@ class AttemptRunner:
         said = repository.git.run(*asked).decode(errors="replace")
         return said.strip() == message.strip()
 
-    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+    async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
         """Run the checks on the commit, compared with the target commit that it started from."""
         task = order.node if order.conflict is None else f"{order.node}--{HELP}"
         return await run_blocking_stoppable(
@@ -130,7 +130,7 @@ class AttemptRunner:
             )
         return worktree
 
-    def _observation(self, order: AttemptOrder, prepared: Prepared) -> Observation:
+    def _observation(self, order: AttemptOrder, prepared: AttemptStart) -> Observation:
         return Observation(
             run_id=order.run_id,
             task_id=order.node,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fairwitness.contracts.graph.orders import AttemptOrder, Prepared, Proof, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Proof, Worked
 from fairwitness.git.candidates import Candidates
 from fairwitness.git.identity import Identity
 from fairwitness.git.repository import Repository
@@ -37,6 +37,6 @@ class Prove(Protocol):
 class AgentWork(Protocol):
     """Lets the agents of a workflow work on a node in a folder."""
 
-    async def __call__(self, order: AttemptOrder, prepared: Prepared, folder: Path) -> Worked:
+    async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
         """Let the agents work, or adopt the result if they worked before."""
         ...

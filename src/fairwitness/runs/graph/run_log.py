@@ -15,7 +15,7 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeType
 from fairwitness.contracts.forge.events import OverlayApplied, OverlayRefused, PlanApproved, PlanProposed, RunCreated
 from fairwitness.contracts.forge.status import DagStatus
-from fairwitness.contracts.graph.orders import GraphOptions, Plan
+from fairwitness.contracts.graph.orders import GraphOptions, GraphPlan
 from fairwitness.errors import EventsBroken, RowRefused, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
@@ -238,7 +238,7 @@ class RunLog:
         """Return the options with which the graph is executed."""
         return (await asyncio.to_thread(self.begun)).options
 
-    async def plan(self) -> Plan:
+    async def plan(self) -> GraphPlan:
         """Return the current graph. A node's metadata may say what it writes and how long it may take.
 
         A refinery without such metadata writes what its inputs write.
@@ -254,7 +254,7 @@ class RunLog:
             if node.type is NodeType.REFINERY and node.id not in writes and writes.keys() >= set(node.dependencies):
                 writes[node.id] = frozenset().union(*(writes[name] for name in node.dependencies))
         estimates = {name: said["estimate"] for name, said in about.items() if isinstance(said.get("estimate"), int)}
-        return Plan(base, dag, estimates or None, writes or None, self._workflow)
+        return GraphPlan(base, dag, estimates or None, writes or None, self._workflow)
 
     async def events(self, after: int) -> Sequence[Envelope]:
         """Return the run's events after this sequence number."""

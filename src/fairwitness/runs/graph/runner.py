@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.graph.orders import (
     AttemptOrder,
+    AttemptStart,
     Candidate,
     Landing,
     MergeOrder,
-    Prepared,
     Proof,
     Stack,
     Worked,
@@ -42,19 +42,19 @@ class GraphRunner(RunLog):
         self._merges = MergeRunner(repo, run_id, prove, self.last_tip)
         self._attempts = AttemptRunner(repo, ledger, self._merges, work, prove, clock=clock)
 
-    async def prepare(self, order: AttemptOrder) -> Prepared:
+    async def prepare(self, order: AttemptOrder) -> AttemptStart:
         """See `AttemptRunner`."""
         return await self._attempts.prepare(order)
 
-    async def work(self, order: AttemptOrder, prepared: Prepared) -> Worked:
+    async def work(self, order: AttemptOrder, prepared: AttemptStart) -> Worked:
         """See `AttemptRunner`."""
         return await self._attempts.work(order, prepared)
 
-    async def commit(self, order: AttemptOrder, prepared: Prepared, worked: Worked) -> Candidate | None:
+    async def commit(self, order: AttemptOrder, prepared: AttemptStart, worked: Worked) -> Candidate | None:
         """See `AttemptRunner`."""
         return await self._attempts.commit(order, prepared, worked)
 
-    async def prove(self, order: AttemptOrder, prepared: Prepared, candidate: Candidate) -> Proof:
+    async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
         """See `AttemptRunner`."""
         return await self._attempts.prove(order, prepared, candidate)
 

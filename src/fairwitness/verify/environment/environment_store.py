@@ -19,7 +19,7 @@ from threading import Event
 from typing import Any
 
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.sandbox import Command, Confinement, End, Limits, Network
+from fairwitness.contracts.common.sandbox import Command, Confinement, End, Network, SandboxLimits
 from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_plain, replace_file
 from fairwitness.kit.json_text import parse, render
@@ -142,7 +142,7 @@ class EnvironmentStore:
                 env={**plain, **env},
                 min_tier=self.min_tier,
             ),
-            limits=Limits(
+            limits=SandboxLimits(
                 wall_s=wall_s or self.wall_s,
                 cpu_s=3600,
                 memory=4 << 30,

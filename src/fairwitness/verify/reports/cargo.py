@@ -7,7 +7,7 @@ equal names of two binaries are told apart by their order only.
 import re
 from dataclasses import dataclass, field
 
-from fairwitness.contracts.verify.results import ITEMS, Outcome
+from fairwitness.contracts.verify.results import ITEMS, ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
 from fairwitness.verify.reports.model import TORN, ParsedReport, Relative, ReportedItem, lines, without_colours
 
@@ -26,7 +26,12 @@ _COMPILE = re.compile(r"error(?:\[E\d+\])?: (?P<text>.*)")
 _AFTERWARDS = re.compile(r"error: (?:test failed, to rerun|doctest failed, to rerun|\d+ targets? failed)")
 _DOC_LINE = re.compile(r" \(line (?P<line>\d{1,9})\)")
 _CRATE = re.compile(r"(?:.*/)?(?P<name>[^/]+?)-[0-9a-f]{16}(?:\.exe)?")
-_WORDS = {"ok": Outcome.PASSED, "FAILED": Outcome.FAILED, "ignored": Outcome.SKIPPED, "bench:": Outcome.PASSED}
+_WORDS = {
+    "ok": ItemOutcome.PASSED,
+    "FAILED": ItemOutcome.FAILED,
+    "ignored": ItemOutcome.SKIPPED,
+    "bench:": ItemOutcome.PASSED,
+}
 _SHOWN = 4
 """Lines of a failing test's output that make its message."""
 
@@ -47,9 +52,9 @@ class _Binary:
         outcomes = [test.outcome for test in self.tests.values()]
         passed = int(found["passed"]) + int(found["measured"])
         return (
-            outcomes.count(Outcome.PASSED) == passed
-            and outcomes.count(Outcome.FAILED) == int(found["failed"])
-            and outcomes.count(Outcome.SKIPPED) == int(found["ignored"])
+            outcomes.count(ItemOutcome.PASSED) == passed
+            and outcomes.count(ItemOutcome.FAILED) == int(found["failed"])
+            and outcomes.count(ItemOutcome.SKIPPED) == int(found["ignored"])
             and (found["word"] == "ok") == (int(found["failed"]) == 0)
         )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
 
-from fairwitness.contracts.verify.results import ITEMS, Outcome
+from fairwitness.contracts.verify.results import ITEMS, ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
 from fairwitness.verify.reports.model import (
     MESSAGE_LENGTH,
@@ -20,7 +20,12 @@ from fairwitness.verify.reports.model import (
     read_json,
 )
 
-_ENDS = {"pass": Outcome.PASSED, "bench": Outcome.PASSED, "fail": Outcome.FAILED, "skip": Outcome.SKIPPED}
+_ENDS = {
+    "pass": ItemOutcome.PASSED,
+    "bench": ItemOutcome.PASSED,
+    "fail": ItemOutcome.FAILED,
+    "skip": ItemOutcome.SKIPPED,
+}
 _ACTIONS = frozenset({"start", "run", "pause", "cont", "output", "attr", "artifacts", "build-output", "build-fail"})
 # older versions tell this as plain text among the events
 _PLAIN_FAILURE = re.compile(r"FAIL\t(\S+) \[(build|setup) failed\]")
@@ -44,7 +49,7 @@ class _Thing:
 
     package: str
     test: str
-    outcome: Outcome | None = None
+    outcome: ItemOutcome | None = None
     output: list[str] = field(default_factory=list)
     length: int = 0
 
@@ -69,7 +74,7 @@ class _GoTestRun:
             thing = self.thing(package, "")
             thing.say(event.Output)
             if event.Action == "build-fail":
-                thing.outcome = Outcome.FAILED
+                thing.outcome = ItemOutcome.FAILED
             return
         if not event.Package:
             self.problems.append(f"an event {event.Action!r} names no package")
@@ -95,7 +100,7 @@ def read_go_test(text: str, relative: Relative) -> ParsedReport:
             break
         plain = _PLAIN_FAILURE.fullmatch(line)
         if plain is not None:
-            run.thing(plain[1], "").outcome = Outcome.FAILED
+            run.thing(plain[1], "").outcome = ItemOutcome.FAILED
         elif line.strip():
             try:
                 run.hear(read_json(line, _SHAPE))
@@ -108,7 +113,7 @@ def read_go_test(text: str, relative: Relative) -> ParsedReport:
 def _told(run: _GoTestRun) -> ParsedReport:
     parsed = ParsedReport(ReportingTool.GO, problems=run.problems)
     ended = {thing.package: thing.outcome for thing in run.things.values() if not thing.test}
-    failing = {thing.package for thing in run.things.values() if thing.test and thing.outcome is Outcome.FAILED}
+    failing = {thing.package for thing in run.things.values() if thing.test and thing.outcome is ItemOutcome.FAILED}
     unfinished = []
     for thing in run.things.values():
         package_outcome = ended.get(thing.package)
@@ -116,18 +121,20 @@ def _told(run: _GoTestRun) -> ParsedReport:
         if not thing.test:
             if package_outcome is None:
                 parsed.problems.append(f"the report is torn: the package {thing.package} has no end")
-            elif package_outcome is Outcome.FAILED and thing.package not in failing:
-                parsed.found.append(ReportedItem(thing.package, Outcome.ERROR, message=said or "the package failed"))
+            elif package_outcome is ItemOutcome.FAILED and thing.package not in failing:
+                parsed.found.append(
+                    ReportedItem(thing.package, ItemOutcome.ERROR, message=said or "the package failed")
+                )
             continue
         if thing.outcome is None:
             unfinished.append(thing.test)
-        elif thing.outcome is Outcome.FAILED and package_outcome is not Outcome.FAILED:
+        elif thing.outcome is ItemOutcome.FAILED and package_outcome is not ItemOutcome.FAILED:
             parsed.problems.append(f"{thing.test} failed, but its package {thing.package} did not")
         id_ = f"{thing.package}::{thing.test}"
-        message = said if thing.outcome is not Outcome.PASSED else ""
-        parsed.found.append(ReportedItem(id_, thing.outcome or Outcome.ERROR, message=message))
+        message = said if thing.outcome is not ItemOutcome.PASSED else ""
+        parsed.found.append(ReportedItem(id_, thing.outcome or ItemOutcome.ERROR, message=message))
         if thing.package not in ended:
             parsed.problems.append(f"the report is torn: the package {thing.package} has no end")
-    if unfinished and not failing and Outcome.FAILED not in ended.values():
+    if unfinished and not failing and ItemOutcome.FAILED not in ended.values():
         parsed.problems.append(f"tests began and did not end: {listed(unfinished)}")
     return parsed

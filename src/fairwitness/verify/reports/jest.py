@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-from fairwitness.contracts.verify.results import Outcome
+from fairwitness.contracts.verify.results import ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
 from fairwitness.verify.reports.model import (
     InvalidJsonReport,
@@ -18,12 +18,12 @@ from fairwitness.verify.reports.model import (
 )
 
 _STATUS = {
-    "passed": Outcome.PASSED,
-    "failed": Outcome.FAILED,
-    "pending": Outcome.SKIPPED,
-    "skipped": Outcome.SKIPPED,
-    "disabled": Outcome.SKIPPED,
-    "todo": Outcome.SKIPPED,
+    "passed": ItemOutcome.PASSED,
+    "failed": ItemOutcome.FAILED,
+    "pending": ItemOutcome.SKIPPED,
+    "skipped": ItemOutcome.SKIPPED,
+    "disabled": ItemOutcome.SKIPPED,
+    "todo": ItemOutcome.SKIPPED,
 }
 _Count = Annotated[int, Field(ge=0)]
 
@@ -74,7 +74,7 @@ def read_jest(text: str, relative: Relative) -> ParsedReport:
             if test.status not in _STATUS
         ]
         if file.status == "failed" and not any(test.status == "failed" for test in file.assertionResults):
-            parsed.found.append(ReportedItem(path, Outcome.ERROR, path, message=file.message))
+            parsed.found.append(ReportedItem(path, ItemOutcome.ERROR, path, message=file.message))
     for name, said, counted in (
         ("tests", whole.numTotalTests, statuses.total()),
         ("passed", whole.numPassedTests, statuses["passed"]),
@@ -84,7 +84,7 @@ def read_jest(text: str, relative: Relative) -> ParsedReport:
             parsed.problems.append(f"the report counts {said} {name}, but holds {counted}")
     if whole.wasInterrupted:
         parsed.problems.append("jest was interrupted")
-    red = sum(found.outcome in (Outcome.FAILED, Outcome.ERROR) for found in parsed.found)
+    red = sum(found.outcome in (ItemOutcome.FAILED, ItemOutcome.ERROR) for found in parsed.found)
     if not whole.testResults:
         parsed.tool = ReportingTool.IDLE
     elif whole.success != (red == 0):
@@ -93,8 +93,8 @@ def read_jest(text: str, relative: Relative) -> ParsedReport:
 
 
 def _found(path: str, test: _Test) -> ReportedItem:
-    outcome = _STATUS.get(test.status, Outcome.ERROR)
-    if outcome is Outcome.PASSED and test.failing:
-        outcome = Outcome.XFAILED  # `test.failing`: it passes because it fails
+    outcome = _STATUS.get(test.status, ItemOutcome.ERROR)
+    if outcome is ItemOutcome.PASSED and test.failing:
+        outcome = ItemOutcome.XFAILED  # `test.failing`: it passes because it fails
     said = first_line(test.failureMessages[0]) if test.failureMessages else ""
     return ReportedItem(f"{path}::{' > '.join((*test.ancestorTitles, test.title))}", outcome, path, message=said)

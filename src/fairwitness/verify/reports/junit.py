@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from xml.parsers import expat
 
-from fairwitness.contracts.verify.results import ITEMS, RED, Outcome
+from fairwitness.contracts.verify.results import ITEMS, RED, ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
 from fairwitness.verify.reports.model import ParsedReport, Relative, ReportedItem, first_line, whole_number
 
@@ -355,7 +355,7 @@ def _found(case: JUnitCase, flavour: Flavour, relative: Relative) -> ReportedIte
         case _:
             place = "::".join(filter(None, (file if file != place else "", place)))
     if flavour is not Flavour.CTEST and name == place == file and outcome in RED:
-        outcome = Outcome.ERROR  # the file stands for all its tests: it could not be loaded
+        outcome = ItemOutcome.ERROR  # the file stands for all its tests: it could not be loaded
     id_ = name if not place or name == place else f"{place}::{name}"
     return ReportedItem(id_, outcome, file or None, whole_number(case.get("line")), _message(case))
 
@@ -364,23 +364,23 @@ def _is_below(path: str, relative: Relative) -> bool:
     return path.startswith("/") and relative(path) != path
 
 
-def _outcome(case: JUnitCase) -> Outcome:
+def _outcome(case: JUnitCase) -> ItemOutcome:
     failed, error = case.count("failure") > 0, case.count("error") > 0
     skips = [mark for mark in case.marks if mark.tag == "skipped"]
     status = case.get("status").lower()
     if any(mark.message == _UNEXPECTED for mark in skips):
-        return Outcome.FAILED
+        return ItemOutcome.FAILED
     if failed and any(mark.type == "todo" for mark in skips):
-        return Outcome.XFAILED
+        return ItemOutcome.XFAILED
     if failed or error:
-        return Outcome.FAILED if failed else Outcome.ERROR
+        return ItemOutcome.FAILED if failed else ItemOutcome.ERROR
     if any(mark.type == "pytest.xfail" for mark in skips):
-        return Outcome.XFAILED
+        return ItemOutcome.XFAILED
     if status == "notrun" and not any(mark.message.startswith("SKIP_") for mark in skips):
-        return Outcome.ERROR  # ctest: no such program, or a fixture that failed
+        return ItemOutcome.ERROR  # ctest: no such program, or a fixture that failed
     if skips or status == "disabled":
-        return Outcome.SKIPPED
-    return Outcome.FAILED if status in ("fail", "failed", "error") else Outcome.PASSED
+        return ItemOutcome.SKIPPED
+    return ItemOutcome.FAILED if status in ("fail", "failed", "error") else ItemOutcome.PASSED
 
 
 def _message(case: JUnitCase) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from fairwitness.contracts.verify.results import Outcome
+from fairwitness.contracts.verify.results import ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
 
 ID_LENGTH = 1000
@@ -31,7 +31,7 @@ class ReportedItem:
     """One test or diagnostic as the tool named it, before equal names are told apart."""
 
     id: str
-    outcome: Outcome
+    outcome: ItemOutcome
     path: str | None = None
     line: int | None = None
     message: str = ""
@@ -124,7 +124,7 @@ def diagnostic(
     steady = _LINE_NUMBER.sub(r"\1 N", " ".join(said.split()))
     return ReportedItem(
         id=":".join(part for part in (place, code, steady) if part),
-        outcome=Outcome.SKIPPED if tolerated else Outcome.FAILED,
+        outcome=ItemOutcome.SKIPPED if tolerated else ItemOutcome.FAILED,
         path=place,
         line=line,
         message=said,

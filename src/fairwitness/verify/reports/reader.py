@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fairwitness.contracts.verify.checks import TEST_FORMATS, ReportFormat
-from fairwitness.contracts.verify.results import ITEMS, RED, Item, Outcome, Report
+from fairwitness.contracts.verify.results import ITEMS, RED, ItemOutcome, Report, ReportItem
 from fairwitness.verify.reports.cargo import read_cargo
 from fairwitness.verify.reports.diagnostics import (
     read_compiler,
@@ -27,18 +27,18 @@ _PROBLEM_LENGTH = 400
 _MOST_LINES = 2**31
 
 
-def settled(found: Sequence[ReportedItem], relative: Relative) -> tuple[Item, ...]:
+def settled(found: Sequence[ReportedItem], relative: Relative) -> tuple[ReportItem, ...]:
     """Return the items of a report; equal names are numbered in the order of the report."""
     taken: set[str] = set()
     turns: dict[str, int] = {}
     return tuple(_item(each, relative, taken, turns) for each in found)
 
 
-def _item(found: ReportedItem, relative: Relative, taken: set[str], turns: dict[str, int]) -> Item:
+def _item(found: ReportedItem, relative: Relative, taken: set[str], turns: dict[str, int]) -> ReportItem:
     name = spelled(relative(found.id)) or "(without a name)"
     path = spelled(relative.path(found.path)) if found.path else ""
     line = found.line
-    return Item(
+    return ReportItem(
         id=_unique(name, taken, turns),
         outcome=found.outcome,
         path=path or None,
@@ -152,7 +152,7 @@ def _judge_warnings(parsed: ParsedReport, exit_code: int | None) -> None:
     if not any(found.outcome in RED for found in parsed.found):
         for found in parsed.found:
             if found.tolerated:
-                found.outcome = Outcome.FAILED
+                found.outcome = ItemOutcome.FAILED
 
 
 def _exit_only(exit_code: int | None) -> Report:
@@ -160,5 +160,7 @@ def _exit_only(exit_code: int | None) -> Report:
         return Report(items=(), problems=("the command did not end by itself",))
     if exit_code in _NOT_STARTED:
         return Report(items=(), problems=(f"exit code {exit_code}: a program it needs could not be started",))
-    outcome = Outcome.FAILED if exit_code else Outcome.PASSED
-    return Report(items=(Item(id="exit", outcome=outcome, message=f"exit code {exit_code}" if exit_code else ""),))
+    outcome = ItemOutcome.FAILED if exit_code else ItemOutcome.PASSED
+    return Report(
+        items=(ReportItem(id="exit", outcome=outcome, message=f"exit code {exit_code}" if exit_code else ""),)
+    )

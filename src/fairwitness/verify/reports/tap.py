@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from fairwitness.contracts.verify.results import ITEMS, Outcome
+from fairwitness.contracts.verify.results import ITEMS, ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
 from fairwitness.verify.reports.model import TORN, ParsedReport, Relative, ReportedItem, lines, spelled, without_colours
 
@@ -21,7 +21,7 @@ _LOCATION = re.compile(r"location: '(?P<path>.+):(?P<line>\d{1,9}):\d+'")
 @dataclass(slots=True)
 class _Point:
     name: str
-    outcome: Outcome
+    outcome: ItemOutcome
     why: str = ""
     path: str | None = None
     line: int | None = None
@@ -92,11 +92,11 @@ def _point(found: re.Match[str]) -> _Point:
     name = _ESCAPED.sub(r"\1", rest[: directive.start()] if directive else rest).strip()
     name = name or f"(test {found['number'] or 'without a number'})"
     if directive is None:
-        return _Point(name, Outcome.FAILED if bad else Outcome.PASSED)
+        return _Point(name, ItemOutcome.FAILED if bad else ItemOutcome.PASSED)
     if directive["word"].lower() == "todo":
         # nobody minds whether it passes, so a pass is not one either
-        return _Point(name, Outcome.XFAILED if bad else Outcome.SKIPPED, directive["why"] or "todo")
-    return _Point(name, Outcome.FAILED if bad else Outcome.SKIPPED, directive["why"])
+        return _Point(name, ItemOutcome.XFAILED if bad else ItemOutcome.SKIPPED, directive["why"] or "todo")
+    return _Point(name, ItemOutcome.FAILED if bad else ItemOutcome.SKIPPED, directive["why"])
 
 
 def _plan_problems(level: _Level, what: str) -> list[str]:
@@ -177,8 +177,8 @@ def _told(stream: _Stream, totals: dict[str, int], *, torn: bool, relative: Rela
 
 def _add(found: list[ReportedItem], point: _Point, above: str, relative: Relative) -> None:
     outcome, name, path = point.outcome, point.name, point.path
-    if not above and outcome is Outcome.FAILED and name.startswith("/") and relative(name) != name:
-        outcome, path = Outcome.ERROR, name  # the file stands for all its tests: it could not be loaded
+    if not above and outcome is ItemOutcome.FAILED and name.startswith("/") and relative(name) != name:
+        outcome, path = ItemOutcome.ERROR, name  # the file stands for all its tests: it could not be loaded
     id_ = spelled(relative(f"{above} > {name}" if above else name))
     for child in point.children:
         _add(found, child, id_, relative)

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from itertools import islice, zip_longest
 
-from fairwitness.contracts.verify.results import ITEMS, RED, Outcome
+from fairwitness.contracts.verify.results import ITEMS, RED, ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
 from fairwitness.verify.reports.model import ParsedReport, Relative, ReportedItem, lines, listed, without_colours
 
@@ -24,11 +24,11 @@ _COUNT = re.compile(r"(failures|errors|skipped|expected failures|unexpected succ
 _FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
 _NOT_LOADED = "unittest.loader._FailedTest"
 _WORDS = {
-    "ok": Outcome.PASSED,
-    "FAIL": Outcome.FAILED,
-    "ERROR": Outcome.ERROR,
-    "expected failure": Outcome.XFAILED,
-    "unexpected success": Outcome.FAILED,
+    "ok": ItemOutcome.PASSED,
+    "FAIL": ItemOutcome.FAILED,
+    "ERROR": ItemOutcome.ERROR,
+    "expected failure": ItemOutcome.XFAILED,
+    "unexpected success": ItemOutcome.FAILED,
 }
 
 
@@ -75,7 +75,7 @@ def _tests(began: str, parsed: ParsedReport) -> int:
         skipped += _skips(body)
         if start["name"] in _FIXTURES:
             continue  # told below, in all versions
-        found = ReportedItem(_id(start["name"], start["where"]), Outcome.ERROR, message=_SILENT)
+        found = ReportedItem(_id(start["name"], start["where"]), ItemOutcome.ERROR, message=_SILENT)
         ending = _ending(body.rstrip().rpartition("\n")[2])
         if ending is not None:
             found.outcome, found.message = ending
@@ -85,10 +85,10 @@ def _tests(began: str, parsed: ParsedReport) -> int:
 
 def _skips(body: str) -> int:
     endings = (_ending(line.rstrip()) for line in lines(body))
-    return sum(1 for ending in endings if ending is not None and ending[0] is Outcome.SKIPPED)
+    return sum(1 for ending in endings if ending is not None and ending[0] is ItemOutcome.SKIPPED)
 
 
-def _ending(line: str) -> tuple[Outcome, str] | None:
+def _ending(line: str) -> tuple[ItemOutcome, str] | None:
     """Return the outcome a line ends with, and why it was skipped."""
     for word, outcome in _WORDS.items():
         if line.endswith(word):
@@ -96,7 +96,7 @@ def _ending(line: str) -> tuple[Outcome, str] | None:
     at = line.find("skipped ")
     reason = line[at + len("skipped ") :]
     if at >= 0 and len(reason) > 1 and reason[0] == reason[-1] and reason[0] in "'\"":
-        return Outcome.SKIPPED, reason[1:-1]
+        return ItemOutcome.SKIPPED, reason[1:-1]
     return None
 
 
@@ -104,7 +104,7 @@ def _failures(text: str, details: list[re.Match[str]], parsed: ParsedReport) -> 
     known = {found.id: found for found in parsed.found}
     for detail, following in zip_longest(details, details[1:]):
         id_ = _id(detail["name"], detail["where"])
-        outcome = Outcome.ERROR if detail["kind"] == "ERROR" else Outcome.FAILED
+        outcome = ItemOutcome.ERROR if detail["kind"] == "ERROR" else ItemOutcome.FAILED
         traceback = text[detail.end() : following.start() if following else len(text)].strip().splitlines()
         said = detail["sub"].strip() + " " + (traceback[-1] if traceback else detail["kind"].lower())
         if id_ not in known:

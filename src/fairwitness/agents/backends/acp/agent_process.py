@@ -14,7 +14,7 @@ from fairwitness.agents.base import AgentJob, Endpoint
 from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.contracts.common.sandbox import Command, Confinement, Limits, Network, Way
+from fairwitness.contracts.common.sandbox import Command, Confinement, Network, SandboxLimits, Way
 from fairwitness.contracts.common.tools import POLICIES
 from fairwitness.errors import NotReady
 from fairwitness.kit.files import replace_file
@@ -101,7 +101,7 @@ def agent_command(
             env=env,
             min_tier=SandboxTier.NAMESPACES if job.runner.tier is SandboxTier.NAMESPACES else SandboxTier.UID,
         ),
-        limits=Limits(
+        limits=SandboxLimits(
             wall_s=wall_s,
             cpu_s=int(wall_s) * _CORES,
             memory=limits.memory,

@@ -13,7 +13,7 @@ from fairwitness.agents.toolset.model import ToolFailed
 from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.contracts.agents.dispatch import Kind
 from fairwitness.contracts.agents.profile import AgentProfile
-from fairwitness.contracts.common.tools import Refused, Tool, ToolCall
+from fairwitness.contracts.common.tools import Tool, ToolCall, ToolRefusal
 
 _SHOWN = 2_000
 REFUSED = -32_000
@@ -34,7 +34,7 @@ class Files:
         line, limit = _number(params, "line"), _number(params, "limit")
         call = self._began(Tool.READ_FILE, {"path": path, "line": line, "limit": limit})
         answer = self._job.tools.judge(ToolCall(tool=Tool.READ_FILE.value, paths=(path,)))
-        if isinstance(answer, Refused):
+        if isinstance(answer, ToolRefusal):
             self._ended(Tool.READ_FILE, call, answer.reason, ok=False)
             raise RequestError(REFUSED, f"refused: {answer.reason}")
         try:

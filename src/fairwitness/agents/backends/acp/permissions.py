@@ -9,7 +9,7 @@ from fairwitness.agents.backends.acp.updates import Updates
 from fairwitness.agents.base import AgentJob
 from fairwitness.contracts.agents.dispatch import Denial, Layer
 from fairwitness.contracts.agents.profile import AgentProfile
-from fairwitness.contracts.common.tools import Refused
+from fairwitness.contracts.common.tools import ToolRefusal
 from fairwitness.kit.text import visible
 
 CANCELLED: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
@@ -47,7 +47,7 @@ class Permissions:
         if meant.is_submission:
             return True
         # check every part, so that every refusal is recorded
-        return not [answer for answer in map(self._job.tools.judge, meant.calls) if isinstance(answer, Refused)]
+        return not [answer for answer in map(self._job.tools.judge, meant.calls) if isinstance(answer, ToolRefusal)]
 
 
 def unclear_denial(name: str, target: str, why: str) -> Denial:

@@ -17,7 +17,7 @@ from fairwitness.agents.backends.acp.tool_calls import MakeRelative, argv_of
 from fairwitness.agents.base import AgentJob
 from fairwitness.agents.toolset.model import ToolResult
 from fairwitness.contracts.agents.dispatch import Kind
-from fairwitness.contracts.common.tools import Refused, Tool, ToolCall
+from fairwitness.contracts.common.tools import Tool, ToolCall, ToolRefusal
 
 TERMINALS = 64
 """Terminals that may be open at once."""
@@ -47,7 +47,7 @@ class Terminals:
         number = f"terminal-{next(self._numbers)}"
         self._job.report(Kind.CALL, tool=Tool.RUN_IN_TERMINAL.value, call=number, args={"command": shlex.join(argv)})
         answer = self._job.tools.judge(ToolCall(tool=Tool.RUN_IN_TERMINAL.value, argv=argv))
-        if isinstance(answer, Refused):
+        if isinstance(answer, ToolRefusal):
             self._ended(number, ToolResult(False, f"refused: {answer.reason}"))
             raise RequestError(REFUSED, f"refused: {answer.reason}")
         if len(self._open) >= TERMINALS:

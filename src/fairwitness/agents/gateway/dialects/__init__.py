@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from fairwitness.agents.gateway.dialects import anthropic, gemini, openai_chat, openai_responses
 from fairwitness.agents.gateway.dialects.base import Codec
 from fairwitness.agents.gateway.dialects.observer import TurnObserver
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 
-CODECS: Mapping[Dialect, Codec] = {
-    Dialect.ANTHROPIC: anthropic.CODEC,
-    Dialect.OPENAI_CHAT: openai_chat.CODEC,
-    Dialect.OPENAI_RESPONSES: openai_responses.CODEC,
-    Dialect.GEMINI: gemini.CODEC,
+CODECS: Mapping[ApiDialect, Codec] = {
+    ApiDialect.ANTHROPIC: anthropic.CODEC,
+    ApiDialect.OPENAI_CHAT: openai_chat.CODEC,
+    ApiDialect.OPENAI_RESPONSES: openai_responses.CODEC,
+    ApiDialect.GEMINI: gemini.CODEC,
 }
 
 
-def observe(dialect: Dialect) -> TurnObserver:
+def observe(dialect: ApiDialect) -> TurnObserver:
     """Return an observer of an answer in the dialect, plain or streamed."""
     return TurnObserver(CODECS[dialect])
