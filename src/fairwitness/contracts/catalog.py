@@ -1,7 +1,7 @@
-"""Every contract by name: its shape, how it is written, its version, and the signs by which a document is known.
+"""The catalog of all published contracts: name, model, file format, version and the signs that identify a document.
 
-A sign is a dotted way to a field: `a.b` must be there, `a.b=x|y` must be there with one of these values, `!a` must
-not be there. `[]` enters a list at its first entry, `*` a mapping at its first value.
+A sign is a dotted path to a field: `a.b` must exist, `a.b=x|y` must exist with one of these values, `!a` must not
+exist. `[]` enters a list at its first entry, `*` a mapping at its first value.
 """
 
 from typing import Any, NamedTuple
@@ -84,7 +84,7 @@ _COMMON = (
 )
 
 _OWN_EVENT_TYPES = tuple(name for name in FEATURE_EVENT_TYPES if name not in FORGE_EVENT_TYPES)
-"""What happens to a graph is told in forge's words; an event that stands alone is taken for forge's."""
+"""Feature runs record graph events with forge's types; an event without context is taken for forge's."""
 
 _FEATURE = (
     CatalogEntry("intake-return", "feature", IntakeReturn, "yaml", ("understanding", "concerns", "infeasible")),

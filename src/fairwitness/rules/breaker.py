@@ -1,7 +1,7 @@
-"""The circuit breaker: when a run pauses, when it fails, and when it may try again.
+"""The circuit breaker of an autopilot run: when the run pauses, when it fails, and when it may try again.
 
-A step makes progress by a new commit, a newly passing criterion or a gain in score. Steps that can do none of these
-(research, planning, judging) are not held against the run as long as they end well.
+A step makes progress with a new commit, a newly passing criterion or a higher score. Steps that cannot make progress
+(research, planning, judging) do not count against the run as long as they succeed.
 """
 
 import re
@@ -36,11 +36,11 @@ CLOSED = BreakerState(
     last_error=None,
     cooldown_until=None,
 )
-"""Where every run begins."""
+"""The breaker of a new run."""
 
 
 class GoOn(Contract):
-    """The run may go on, as far as the breaker's new position lets it."""
+    """The run may continue within the breaker's new position."""
 
     answer: Literal["go_on"] = "go_on"
     breaker: BreakerState
@@ -65,7 +65,7 @@ class FailRun(Contract):
 
 
 class LowScoreMove(StrEnum):
-    """What a score asks for beyond the gate."""
+    """What a low score requires in addition to the gate."""
 
     NO = "no"
     REPLAN = "replan"
@@ -88,7 +88,7 @@ _LONGEST = 200
 
 
 def normalise_error(text: str) -> str:
-    """The first line that says something, without what differs from one try to the next.
+    """Return the first line that is not blank, without parts that differ from one try to the next.
 
     >>> normalise_error("src/a.py:14: error in 0x7f3a at 2026-02-26T14:30:00Z after 35 ms")
     'src/a.py:<line>: error in <id> at <time> after <n> ms'
@@ -100,19 +100,19 @@ def normalise_error(text: str) -> str:
 
 
 def error_key(error: StepFailureCause) -> str:
-    """What two errors share when they are the same: category and normalised first line."""
+    """Return the key by which equal errors are recognized: category and normalized first line."""
     return f"{error.category.value}: {normalise_error(error.first_line)}"
 
 
 def made_progress(outcome: StepEffect) -> bool:
-    """A new commit, a newly passing criterion, or a gain in score."""
+    """Return True if the step left a new commit, a newly passing criterion or a higher score."""
     return outcome.new_commits > 0 or outcome.newly_passing > 0 or outcome.score_gained > 0
 
 
 def count_step(breaker: BreakerState, outcome: StepEffect) -> BreakerState:
-    """The breaker's counters after a step; its position is not touched.
+    """Return the breaker with its counters after a step; its position does not change.
 
-    Only progress ends a row of equal errors: a step in between that merely did not fail is no sign of life.
+    Only progress resets the count of equal errors: a step in between that merely succeeds does not.
     """
     progress = made_progress(outcome)
     stalled = not progress and (MEASURED[outcome.step] or outcome.error is not None)
@@ -136,7 +136,9 @@ def count_step(breaker: BreakerState, outcome: StepEffect) -> BreakerState:
 def after_step(
     breaker: BreakerState, outcome: StepEffect, usage: RunUsage, settings: BreakerSettings, *, now: str
 ) -> GoOn | Pause | FailRun:
-    """What a step's end means for the run. A cap of the whole run outranks everything else that opens the breaker."""
+    """Return what the end of a step means for the run. A cap of the whole run takes precedence over everything else
+    that opens the breaker.
+    """
     counted = count_step(breaker, outcome)
     opened = counted.model_copy(update={"state": BreakerPosition.OPEN, "cooldown_until": cools_until(now, settings)})
     fatal = _reached(
@@ -162,7 +164,7 @@ def after_step(
         return Pause(breaker=opened, setting=tripped[0], value=tripped[1])
     if breaker.state is BreakerPosition.HALF_OPEN:
         return _after_probe(counted, opened, outcome)
-    return GoOn(breaker=counted)  # what was under way when the breaker opened, and has ended now, does not close it
+    return GoOn(breaker=counted)  # a step that was running when the breaker opened does not close it when it ends
 
 
 def _after_probe(counted: BreakerState, opened: BreakerState, outcome: StepEffect) -> GoOn | Pause:
@@ -172,7 +174,7 @@ def _after_probe(counted: BreakerState, opened: BreakerState, outcome: StepEffec
         return GoOn(breaker=CLOSED)
     if MEASURED[outcome.step]:
         return Pause(breaker=opened, setting="no_progress_threshold", value=counted.consecutive_no_progress)
-    return GoOn(breaker=counted)  # a step that cannot make progress proves nothing: the next one is the probe
+    return GoOn(breaker=counted)  # a step that cannot make progress is no probe: the next step is
 
 
 def _reached(settings: BreakerSettings, limits: tuple[tuple[str, int], ...]) -> tuple[str, int] | None:
@@ -184,12 +186,12 @@ def _reached(settings: BreakerSettings, limits: tuple[tuple[str, int], ...]) -> 
 
 
 def cools_until(now: str, settings: BreakerSettings) -> str:
-    """When a breaker that opens now may be tried again."""
+    """Return the time at which a breaker that opens now may be tried again."""
     return (instant(now) + timedelta(minutes=settings.cooldown_minutes)).isoformat()
 
 
 def after_resume(breaker: BreakerState, *, now: str) -> BreakerState:
-    """The breaker of a run that someone resumes: half-open once the cooldown is over, and open until then."""
+    """Return the breaker of a resumed run: half-open after the cooldown, open until then."""
     if breaker.state is not BreakerPosition.OPEN:
         return breaker
     if breaker.cooldown_until is not None and instant(now) < instant(breaker.cooldown_until):
@@ -205,7 +207,8 @@ def after_resume(breaker: BreakerState, *, now: str) -> BreakerState:
 
 
 def may_start(breaker: BreakerState, *, running: int) -> bool:
-    """May one more step start while so many are under way? Open starts nothing, half-open one probe at a time.
+    """Return True if one more step may start while `running` steps are running: an open breaker starts none, a
+    half-open one a single probe.
 
     >>> half = CLOSED.model_copy(update={"state": BreakerPosition.HALF_OPEN})
     >>> may_start(half, running=0), may_start(half, running=1)
@@ -217,7 +220,7 @@ def may_start(breaker: BreakerState, *, running: int) -> bool:
 
 
 def may_retry(kind: RetryKind, retries: Retries, settings: BreakerSettings) -> bool:
-    """Is one more try of this kind within the limits of the phase and of the run?"""
+    """Return True if one more retry of this kind is within the limits of the phase and of the run."""
     if retries.total >= settings.max_total_retries_per_run:
         return False
     within_phase: Mapping[RetryKind, bool] = {
@@ -229,7 +232,7 @@ def may_retry(kind: RetryKind, retries: Retries, settings: BreakerSettings) -> b
 
 
 def after_low_score(score_tenths: int, retries: Retries, settings: BreakerSettings) -> LowScoreMove:
-    """A score below the mark gives a replan as long as one is left, and then the phase fails.
+    """Return a replan for a score below the mark as long as one is left; after that the phase fails.
 
     >>> after_low_score(69, Retries(debug_in_phase=0, replan_in_phase=1, total=1), BreakerSettings()).value
     'fail_phase'

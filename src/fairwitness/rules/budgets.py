@@ -1,6 +1,6 @@
-"""Reserve before a dispatch, settle after it: at a cap nothing more starts.
+"""Budgets: a dispatch reserves before it starts and settles after it ends; at a cap nothing more starts.
 
-A crash between the two leaves the reservation standing, and it goes on counting until someone releases it.
+After a crash between the two, the reservation remains and counts until it is released.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from fairwitness.contracts.common.problems import Problem
 
 
 def amount(amounts: Amounts, what: Resource) -> int:
-    """So much of one resource.
+    """Return the amount of one resource.
 
     >>> amount(Amounts(tokens=7), Resource.TOKENS)
     7
@@ -30,13 +30,13 @@ def amount(amounts: Amounts, what: Resource) -> int:
 
 
 def cap_of(caps: Caps, what: Resource) -> int | None:
-    """The cap of one resource, or None if it is not limited."""
+    """Return the cap of one resource, or None if it is not limited."""
     cap: int | None = getattr(caps, what.value)
     return cap
 
 
 def used(budget: Budget, what: Resource, *, phase: str | None = None) -> int:
-    """What is spent and what is promised of a resource, in one phase or in the whole run.
+    """Return what is spent and reserved of a resource, in one phase or in the whole run.
 
     >>> from fairwitness.contracts.common.budgets import BudgetCaps
     >>> free = Caps(tokens=None, money_micros=None, milliseconds=None)
@@ -56,9 +56,9 @@ def _entries(budget: Budget) -> Iterator[tuple[str | None, Amounts]]:
 
 
 def reserve(budget: Budget, wanted: Reservation) -> Reserved | OverBudget | Problem:
-    """May a dispatch that may use up so much start? The narrowest cap that does not allow it is named.
+    """Reserve an amount for a dispatch, or return the narrowest cap that does not allow it.
 
-    The same reservation again is the same reservation: a step that is repeated after a crash does not pay twice.
+    Repeating the same reservation has no effect: a step that is repeated after a crash does not pay twice.
     """
     standing = budget.reserved.get(wanted.id)
     if wanted.id in budget.spent or standing not in (None, wanted):
@@ -90,14 +90,14 @@ def _caps(budget: Budget, wanted: Reservation) -> Iterator[tuple[BudgetLevel, Re
 
 def _used_at(budget: Budget, level: BudgetLevel, what: Resource, wanted: Reservation) -> int:
     if level is BudgetLevel.DISPATCH:
-        return 0  # a dispatch that is about to start has used nothing yet
+        return 0  # a dispatch that has not started has used nothing yet
     return used(budget, what, phase=wanted.phase if level is BudgetLevel.PHASE else None)
 
 
 def settle(budget: Budget, reservation_id: str, spent: Amounts) -> Budget | Problem:
-    """The account after a dispatch ended: what it really used counts, even beyond what it had asked for.
+    """Return the account after a dispatch ended: its actual usage counts, even beyond its reservation.
 
-    Settling the same dispatch again with the same amounts changes nothing; with others it is a problem.
+    Settling a dispatch again with the same amounts has no effect; with other amounts it is a problem.
     """
     reservation = budget.reserved.get(reservation_id)
     if reservation is None:
@@ -115,7 +115,7 @@ def settle(budget: Budget, reservation_id: str, spent: Amounts) -> Budget | Prob
 
 
 def release(budget: Budget, reservation_id: str) -> Budget:
-    """The account without a reservation whose dispatch never ran; what is settled stays settled."""
+    """Return the account without the reservation of a dispatch that never ran; settled dispatches stay settled."""
     return budget.model_copy(update={"reserved": _without(budget, reservation_id)})
 
 
@@ -124,7 +124,7 @@ def _without(budget: Budget, reservation_id: str) -> dict[str, Reservation]:
 
 
 def exhausted(budget: Budget) -> OverBudget | None:
-    """The first cap of the whole run that is reached, if one is: then nothing at all may start."""
+    """Return the first cap of the run that is reached, or None; once one is reached, nothing may start."""
     for what in Resource:
         cap = cap_of(budget.caps.run, what)
         count = used(budget, what)

@@ -15,7 +15,7 @@ ITERATION = 1
 
 
 def is_excused(*, required: bool, strict: bool, before: Ran | None, after: Ran) -> bool:
-    """Whether a check without evidence may be overlooked: a supporting one that the machine never let us run."""
+    """Return True if a check without evidence is excused: a supporting check that the machine could never run."""
     if required or strict or after.evidence is not Evidence.NONE or before is None:
         return False
     return (
@@ -27,7 +27,7 @@ def is_excused(*, required: bool, strict: bool, before: Ran | None, after: Ran) 
 
 
 def label(name: str, instance: str | None) -> str:
-    """A check as people are told it.
+    """Return the name of a check as it is shown to people.
 
     >>> label("tests", "api/pytest"), label("scope", None)
     ('tests api/pytest', 'scope')
@@ -38,9 +38,9 @@ def label(name: str, instance: str | None) -> str:
 def change_holds(
     after: Tally, *, baseline: Tally, asked: ChangeRequirements, iteration: int = ITERATION
 ) -> Open | Blocked:
-    """The one answer, for the command line, for CI and for whoever asks later.
+    """Return whether the change passes; the command line, CI and later readers all use this answer.
 
-    Rows of other iterations of the same task are not heard; `baseline` holds what belongs to this one.
+    Rows of other iterations of the same task do not count; `baseline` holds the baseline of this one.
     """
     rows = valued_rows(after, iteration=iteration, tree=asked.tree, baseline=baseline)
     excused = {(silent.name, silent.instance) for silent in asked.silent if silent.excused}
@@ -96,7 +96,7 @@ def _is_met(wanted: RequiredCheck, rows: tuple[ValuedRow, ...]) -> bool:
 
 
 def _compared(wanted: RequiredCheck, rows: tuple[ValuedRow, ...]) -> bool:
-    """Whether each thing of a check that is red was held against what it was before, and none is worse."""
+    """Return True if every failing item of a check was compared with the baseline and none is worse."""
     return any(_key(each) == ("regressions", wanted.instance) and each.worth in SATISFIES for each in rows)
 
 

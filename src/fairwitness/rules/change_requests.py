@@ -16,7 +16,7 @@ from fairwitness.rules.dag import overlay_problems
 
 
 class RequestDecision(StrEnum):
-    """What can be done about a request."""
+    """A decision about a change request."""
 
     APPROVE = "approve"
     REJECT = "reject"
@@ -37,15 +37,16 @@ AFTER: Mapping[tuple[ChangeRequestStatus, RequestDecision], ChangeRequestStatus 
     (ChangeRequestStatus.APPLIED, RequestDecision.REJECT): None,
     (ChangeRequestStatus.APPLIED, RequestDecision.APPLY): None,
 }
-"""Where a verdict leads; None where it cannot be given."""
+"""The status after each decision; None if the decision is not allowed."""
 
 
 def verdict_problem(
     status: ChangeRequestStatus, verdict: RequestDecision, *, actor: str, emitted_by: str, is_refused: bool
 ) -> str | None:
-    """Why this verdict cannot be given; None if it can. `is_refused` says that what was to be applied did not fit.
+    """Return why this decision is not allowed, or None. `is_refused` means that the planned extension did not fit.
 
-    >>> verdict_problem(ChangeRequestStatus.PENDING, RequestDecision.APPROVE, actor="r-1", emitted_by="r-1", is_refused=False)
+    >>> pending, approve = ChangeRequestStatus.PENDING, RequestDecision.APPROVE
+    >>> verdict_problem(pending, approve, actor="r-1", emitted_by="r-1", is_refused=False)
     'r-1 emitted the request and cannot decide about it'
     """
     if _same(actor, emitted_by):
@@ -65,7 +66,9 @@ def _same(one: str, other: str) -> bool:
 def extension_problems(
     answer: CaptainReturn, cr_id: str, dag: Dag, status: DagStatus, sealed: Mapping[str, str]
 ) -> tuple[Problem, ...]:
-    """Everything that forbids what a captain adds: `sealed` are the texts of the specs that stand, by their names."""
+    """Return everything that forbids an extension by the captain; `sealed` maps the names of existing specs to their
+    texts.
+    """
     overlay = answer.overlay
     if overlay is None:
         return (Problem(where=("overlay",), expected="an overlay, or rejected", found="a whole new plan"),)
@@ -95,7 +98,7 @@ def _unreached(overlay: DagOverlay) -> Iterator[Problem]:
 
 
 def next_number(taken: Iterable[str]) -> str:
-    """The id of the next request.
+    """Return the id of the next change request.
 
     >>> next_number(["cr-001", "cr-007"])
     'cr-008'

@@ -1,4 +1,4 @@
-"""What one run of a check is worth: its end in the sandbox, its report, and where the code came from must agree."""
+"""The outcome of one run of a check, from its end in the sandbox, its report and the origin of the code."""
 
 from typing import NamedTuple, assert_never
 
@@ -8,7 +8,7 @@ from fairwitness.contracts.verify.results import RED, Evidence, Report
 
 
 class Judgement(NamedTuple):
-    """The outcome of a run, and why there is none."""
+    """The evidence and assessment of a run, or the reason why it gave no evidence."""
 
     evidence: Evidence
     assessment: Assessment
@@ -17,7 +17,7 @@ class Judgement(NamedTuple):
 
 
 def judge(confined: Confined, report: Report | None, origin_problem: str | None) -> Judgement:
-    """A pass needs an end of its own, a report that agrees with it, and code that came from this tree."""
+    """Judge one run: a pass needs a regular exit, a report that agrees with it, and code that came from this tree."""
     match confined.end:
         case End.SANDBOX_ERROR:
             reason = f"the sandbox was lost: {confined.sandbox_error}"

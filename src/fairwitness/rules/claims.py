@@ -1,7 +1,8 @@
-"""What agents say about commands that the harness ran itself, and in what it is not true.
+"""Comparison of agents' claims with what Fair Witness observed itself.
 
-Only what a claim says clearly is compared: an exit code, or that a command passed or failed. A command that the harness
-did not run, and words that say neither, are no difference; they are no evidence either.
+Claims about commands are compared only where they are clear: an exit code, or that a command passed or failed. A
+command that Fair Witness did not run, and words that say neither, are no difference, but no evidence either. A worker's
+walkthrough is compared with the files that changed and with the test results.
 """
 
 import re
@@ -35,17 +36,17 @@ _GREEN = re.compile(r"\b(?:ok|okay|pass|passe[sd]|passing|success\w*|succeed\w*|
 
 
 class ClaimedResult(NamedTuple):
-    """What the words behind a command claim; None where they do not say it."""
+    """The result that an agent claims for a command; None where the text does not say it."""
 
     exit_code: int | None
     passed: bool | None
 
 
 def said_of(result: str) -> ClaimedResult:
-    """What a result claims. Anything red outweighs what is green beside it.
+    """Return what a result claims. A failure outweighs every success in the same text.
 
     >>> said_of("14 passed, 0 failed"), said_of("exit code 2"), said_of("3 passed, 1 failed").passed
-    (Said(exit_code=None, passed=True), Said(exit_code=2, passed=False), False)
+    (ClaimedResult(exit_code=None, passed=True), ClaimedResult(exit_code=2, passed=False), False)
     >>> said_of("does not pass").passed, said_of("no errors").passed, said_of("src/a.py:3").passed
     (False, True, None)
     """
@@ -60,7 +61,7 @@ def said_of(result: str) -> ClaimedResult:
 
 
 def plain_command(text: str) -> str:
-    """A command without the signs that only frame it.
+    """Return a command without surrounding quotes and prompt signs.
 
     >>> plain_command("`pytest  -q`"), plain_command("$ make test ")
     ('pytest -q', 'make test')
@@ -69,9 +70,9 @@ def plain_command(text: str) -> str:
 
 
 def claim_differences(claims: Sequence[str], executions: Sequence[ExecutionResult]) -> Texts:
-    """In what claims of the form `command -> result` are not what the harness saw, one sentence each.
+    """Return one sentence for each claim of the form `command -> result` that contradicts what Fair Witness observed.
 
-    An arrow may stand in a command too, so each is tried: the command is what the harness ran.
+    A command may contain an arrow, so each arrow is tried: the command is the one that Fair Witness ran.
     """
     return tuple(dict.fromkeys(each for claim in claims for each in _of_claim(claim, executions)))
 
@@ -99,7 +100,7 @@ def _sentence(said: ClaimedResult, run: ExecutionResult) -> str:
 
 
 def ended(run: ExecutionResult) -> str:
-    """How a command came out, as what a sentence says of it."""
+    """Return how a command ended, as the predicate of a sentence."""
     code = "" if run.exit_code is None else f" (exit code {run.exit_code})"
     return f"ended with {run.assessment.value}{code} when the harness ran it"
 
@@ -131,12 +132,14 @@ def _plain(text: str) -> str:
 
 
 DOUBTFUL = 0.6
-"""A worker below this confidence is worth a look."""
+"""Walkthroughs with a confidence below this are flagged for review."""
 _SHOWN = 5
 
 
 def differences(said: Walkthrough, changed: Collection[str], *, red: Collection[str]) -> tuple[str, ...]:
-    """Everything in which the two differ, in words. `red` are the checks that failed on the attempt's tree."""
+    """Return every difference between walkthrough and observation; `red` are the checks that failed on the attempt's
+    tree.
+    """
     return (*_files(said, changed), *_tests(said, red))
 
 
@@ -150,7 +153,7 @@ def _files(said: Walkthrough, changed: Collection[str]) -> Iterator[str]:
 
 
 def _tests(said: Walkthrough, red: Collection[str]) -> Iterator[str]:
-    """Only a claimed green is compared: whoever says that something is red has said enough."""
+    """Compare only claimed passes: a worker that reports a failure has reported enough."""
     if not red:
         return
     claimed = said.tests or ()
@@ -165,5 +168,5 @@ def _listed(items: list[str]) -> str:
 
 
 def is_doubtful(said: Walkthrough) -> bool:
-    """Whether a worker is unsure of its own work."""
+    """Return True if the worker reports low confidence."""
     return said.confidence < DOUBTFUL

@@ -1,4 +1,4 @@
-"""How sure the evidence lets us be: High, Medium or Low from the ledger's facts, never from an agent's word."""
+"""The confidence of a run, High, Medium or Low: computed from facts of the ledger, never from an agent's claim."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -22,7 +22,7 @@ AT_MOST: Mapping[Degradation, Confidence] = {
     Degradation.REVIEW_EXHAUSTED: Confidence.LOW,
     Degradation.SANDBOX_TIER: Confidence.MEDIUM,
 }
-"""The best that a run which went on with less can reach."""
+"""The highest confidence of a run with this degradation."""
 
 FINDING_AT_MOST: Mapping[Severity, Confidence] = {
     Severity.BLOCKER: Confidence.LOW,
@@ -30,7 +30,7 @@ FINDING_AT_MOST: Mapping[Severity, Confidence] = {
     Severity.MAJOR: Confidence.MEDIUM,
     Severity.MINOR: Confidence.HIGH,
 }
-"""The best that a finding left open allows."""
+"""The highest confidence with an open finding of this severity."""
 
 APPROVALS_AT_MOST: Mapping[int, Confidence] = {
     0: Confidence.LOW,
@@ -43,7 +43,7 @@ _BEST_FIRST = tuple(Confidence)
 
 
 def grade(facts: ConfidenceFacts) -> Graded:
-    """The worst of what each fact allows, with every reason why it is not High.
+    """Return the lowest confidence that any fact allows, with every reason why it is not High.
 
     >>> facts = ConfidenceFacts(
     ...     unverified=(), whole_verified=True, regressions=(), red_before_too=("lint",),
@@ -78,7 +78,7 @@ def _limits(facts: ConfidenceFacts) -> Iterator[tuple[Confidence, str]]:
 
 
 def may_commit(level: Confidence) -> bool:
-    """Whether the run commits by itself.
+    """Return True if a run with this confidence commits by itself.
 
     >>> [level.value for level in Confidence if may_commit(level)]
     ['High', 'Medium']
@@ -87,7 +87,7 @@ def may_commit(level: Confidence) -> bool:
 
 
 def confidence_facts(facts: FeatureFacts, policy: Policy) -> ConfidenceFacts:
-    """What a run's facts say that matters for confidence."""
+    """Return the facts of a run that its confidence depends on."""
     review = facts.code_review
     everything = (*facts.tasks, *([facts.whole] if facts.whole is not None else []))
     rows = [item for task in everything for item in task_rows(task)]

@@ -1,4 +1,4 @@
-"""What a phase will probably cost, what a run came to, and how finished runs compare."""
+"""Cost of autopilot phases: estimates, the metrics of a run, and trends over finished runs."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -22,7 +22,8 @@ from fairwitness.rules.scores import FAIL_BELOW_TENTHS, mean_score, tenths
 def estimated_tokens(
     constants: CostEstimation, phase_type: PhaseType, tasks: Sequence[Complexity] | None = None
 ) -> int:
-    """Tokens of a phase: by the tasks of its plan, or by its type as long as it has no plan; never rounded down.
+    """Return the estimated tokens of a phase, rounded up: from the tasks of its plan, or from its type if it has no
+    plan.
 
     >>> estimated_tokens(CostEstimation(), PhaseType.DATA)
     120000
@@ -57,7 +58,7 @@ def _task(constants: CostEstimation) -> Mapping[Complexity, int]:
 
 
 class CostWarning(Contract):
-    """An estimate that comes near the cap of a phase, or goes beyond it."""
+    """An estimate that is close to the cap of a phase or above it."""
 
     estimated: Count
     cap: Positive
@@ -65,7 +66,7 @@ class CostWarning(Contract):
 
 
 def cost_warning(constants: CostEstimation, estimated: int, cap: int) -> CostWarning | None:
-    """A warning if the estimate is above the share of the cap from which it is worth one.
+    """Return a warning if the estimate exceeds the warning threshold of the cap.
 
     >>> cost_warning(CostEstimation(), 400_000, 500_000) is None
     True
@@ -78,7 +79,7 @@ def cost_warning(constants: CostEstimation, estimated: int, cap: int) -> CostWar
 
 
 def run_metrics(folded: AutopilotState, *, now: str) -> RunMetrics:
-    """The entry of a run in the metrics file."""
+    """Return the entry of a run for the metrics file."""
     state = folded.state
     attempted = {
         phase: record
@@ -116,12 +117,12 @@ def run_metrics(folded: AutopilotState, *, now: str) -> RunMetrics:
 
 
 def standing_score(record: PhaseRecord) -> float | None:
-    """The score a phase has now, if it was rated."""
+    """Return the current score of a phase, or None if it was not rated."""
     return None if record.steps.rate is None else record.steps.rate.alignment_score
 
 
 def _succeeded(record: PhaseRecord) -> bool:
-    """Completed, and not below the mark at which a phase fails; a phase that a person passed may have no score."""
+    """Return True for a completed phase above the failing mark; a phase that a person passed may have no score."""
     score = standing_score(record)
     good = tenths(score) >= FAIL_BELOW_TENTHS if score is not None else record.human_verdict is not None
     return record.status is PhaseStatus.COMPLETED and good
@@ -132,7 +133,7 @@ def _minutes(start: str, end: str) -> float:
 
 
 def trend(metrics: MetricsFile) -> TrendSummary | None:
-    """The last run against the one before, and all runs together; a trend needs two."""
+    """Compare the last run with the one before and with all runs; None with fewer than two runs."""
     runs = metrics.root
     if len(runs) < 2:
         return None

@@ -24,36 +24,36 @@ _MODULES = "{node_modules}/.bin/"
 _INTERPRETERS = frozenset(
     {"node", "sh", "bash", "dash", "zsh", "ksh", "ruby", "perl", "php", "lua", "deno", "bun", "java"}
 )
-"""Programs whose first word says what is run."""
+"""Programs whose first argument decides what is run."""
 _LAUNCHERS = frozenset(
     {"env", "timeout", "nice", "nohup", "xargs", "sudo", "uv", "uvx", "poetry", "pipenv", "hatch", "pdm", "npx", "npm"}
     | {"pnpm", "yarn", "bundle", "docker", "tox", "nox"}
 )
-"""Programs that start any other: only the check's own words, to the last one, may stand at the beginning."""
+"""Programs that can start any other: a command must repeat the check's own arguments completely."""
 _SHELL = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "<<", "2>&1", "2>", "&>"})
 _VACUOUS = frozenset(
     {"--version", "-V", "--help", "-h", "--collect-only", "--co", "--exit-zero", "--passWithNoTests", "--no-run"}
     | {"--list-tests", "--listTests", "--fixtures", "--markers", "--dry-run"}
 )
-"""Options with which a command says yes to everything."""
+"""Options that make a command succeed regardless of its result."""
 
 
 class Unjudged(NamedTuple):
-    """Why nobody can say whether a criterion is met."""
+    """The reason why a criterion cannot be judged."""
 
     reason: str
 
 
 class ByCommand(NamedTuple):
-    """A command that the harness is to run; it says yes or no."""
+    """A command that Fair Witness runs to judge a criterion."""
 
     spec: CheckSpec
     of: CheckSpec
-    """The project's check that it is made of, whose environment it needs."""
+    """The project's check that the command is derived from; it runs in that check's environment."""
 
 
 class ByPlace(NamedTuple):
-    """A place at which something is said to be true."""
+    """A place in a file that is claimed to satisfy a criterion."""
 
     path: str
     line: int
@@ -65,7 +65,7 @@ Proposal = ByCommand | ByPlace | Unjudged
 
 
 def check_name(number: int) -> str:
-    """Under which name the n-th criterion stands in the ledger.
+    """Return the name of the n-th criterion in the ledger.
 
     >>> check_name(3)
     'ac-3'
@@ -74,7 +74,8 @@ def check_name(number: int) -> str:
 
 
 def task_type(files: Iterable[ChangedFile]) -> TaskType:
-    """What kind of work a change is, whatever its author calls it: what is neither text nor settings is code.
+    """Return the kind of work from the changed files, not from the author's claim: anything but text and settings is
+    code.
 
     >>> from fairwitness.contracts.feature.facts import Change
     >>> task_type([ChangedFile(path="docs/a.md", change=Change.ADDED)]).value
@@ -139,7 +140,7 @@ def _is_met(judgement: CriterionJudgement) -> bool:
 
 
 def by_command(number: int, command: str, checks: Sequence[CheckSpec], paths: Collection[str]) -> ByCommand | Unjudged:
-    """The command as a check, or why it may not be run."""
+    """Return the command as a check, or the reason why it must not be run."""
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
@@ -230,12 +231,12 @@ def _is_dotted(check: CheckSpec, word: str, paths: Collection[str]) -> bool:
 
 
 def is_pytest(check: CheckSpec) -> bool:
-    """Whether a check is pytest, asked for a report."""
+    """Return True if a check is pytest with a report."""
     return check.argv[:3] == (_PYTHON, "-m", "pytest") and check.select is not None
 
 
 def is_unittest(check: CheckSpec) -> bool:
-    """Whether a check is the standard library's runner."""
+    """Return True if a check is the unittest runner."""
     return _neutral(check.argv)[:3] == (_PYTHON, "-m", "unittest")
 
 

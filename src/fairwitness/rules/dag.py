@@ -1,6 +1,6 @@
-"""Forge's task graph: what a schema cannot say about it, how overlays grow it, how nodes move, and what runs count.
+"""Forge's task graph: consistency rules, overlays that extend it, node state transitions, and the counts of a run.
 
-Which node starts next is `scheduling`.
+`schedule` decides which node starts next.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from fairwitness.rules.graph import find_cycle
 
 
 def dag_problems(dag: Dag) -> tuple[Problem, ...]:
-    """Everything wrong inside one graph."""
+    """Return all problems of one graph."""
     return tuple(_dag_problems(dag))
 
 
@@ -65,9 +65,9 @@ def _sizes(nodes: tuple[DagNode, ...]) -> tuple[int, int]:
 
 
 def overlay_problems(dag: Dag, overlay: DagOverlay, status: DagStatus | None = None) -> tuple[Problem, ...]:
-    """Everything that keeps an overlay from fitting a graph; if anything does, nothing of it may be applied.
+    """Return everything that keeps an overlay from fitting a graph; with any problem, no part of it may be applied.
 
-    With the live status, an edge to a node that is no longer pending is refused too: it would come too late.
+    With the live status, an edge to a node that is no longer pending is refused too, because it would come too late.
     """
     late = () if status is None else _late_edges(overlay, status)
     return (*_overlay_problems(dag, overlay), *late)
@@ -110,7 +110,7 @@ def _parts_that_do_not_fit(known: Collection[str], overlay: DagOverlay) -> Itera
 
 
 def apply_overlay(dag: Dag, overlay: DagOverlay) -> Dag:
-    """The graph with an overlay that fits it added; edges that stand already are not doubled."""
+    """Return the graph with a valid overlay added; existing edges are not duplicated."""
     nodes = {node.id: node for node in dag.nodes}
     _add(nodes, overlay)
     return _with_nodes(dag, tuple(nodes.values()))
@@ -140,9 +140,9 @@ def _with_nodes(dag: Dag, nodes: tuple[DagNode, ...]) -> Dag:
 
 
 def effective_dag(base: Dag, overlays: Iterable[DagOverlay]) -> Dag | tuple[Problem, ...]:
-    """The graph with every overlay added, by time and then by number; each change request counts once.
+    """Return the graph with all overlays added, ordered by time and then by number; each change request counts once.
 
-    All or nothing: if one overlay does not fit, the answer is what is wrong with it, and no graph.
+    All or nothing: if one overlay does not fit, return its problems instead of a graph.
     """
     once: dict[str, DagOverlay] = {}
     for overlay in sorted(overlays, key=_by_time_and_number):
@@ -189,12 +189,12 @@ def _by_time_and_number(overlay: DagOverlay) -> tuple[float, int, str]:
 
 
 def grown_dag(dag: Dag, overlay: DagOverlay, status: DagStatus) -> Dag | tuple[Problem, ...]:
-    """A running graph with a new overlay added, or everything that forbids it."""
+    """Return a running graph with a new overlay added, or everything that forbids it."""
     return overlay_problems(dag, overlay, status) or apply_overlay(dag, overlay)
 
 
 class TransitionKind(StrEnum):
-    """What a change of a node's state is: a step forward, a repetition, or an error."""
+    """Whether a transition of a node is legal, has no effect, or is illegal."""
 
     LEGAL = "legal"
     NOTHING = "nothing"
@@ -220,16 +220,16 @@ TRANSITIONS: Mapping[tuple[NodeState, NodeState], TransitionKind] = {
     for before in NodeState
     for after in NodeState
 }
-"""Every change of state: the same one again does nothing, and a new attempt always goes through PENDING."""
+"""All transitions: repeating a state has no effect, and a new attempt always goes through PENDING."""
 
 
 def is_exhausted(node: NodeStatus) -> bool:
-    """True if a node failed, or lost its worker, in its last attempt."""
+    """Return True if a node failed or lost its worker in its last attempt."""
     return node.status in (NodeState.FAILED, NodeState.STALE) and node.currentAttempt >= node.maxAttempts
 
 
 def moved(node: NodeStatus, after: NodeState) -> NodeStatus | Problem:
-    """A node after a change of state; going back to PENDING takes its next attempt, if there is one.
+    """Return a node after a transition; returning to PENDING begins the next attempt, if there is one.
 
     >>> moved(NodeStatus(taskId="t-1", status="MERGED", currentAttempt=1, maxAttempts=3), NodeState.RUNNING).expected
     'no change any more'
@@ -254,16 +254,16 @@ COUNTED: Mapping[str, Callable[[NodeStatus], bool]] = {
     "failedTasks": is_exhausted,
     "runningTasks": lambda node: node.status is NodeState.RUNNING,
 }
-"""What a run says about its graph: all nodes, those merged, those that failed for good, those at work."""
+"""The counts of a run: all nodes, merged nodes, nodes that failed for good, running nodes."""
 
 
 def run_counts(status: DagStatus) -> dict[str, int]:
-    """The counts of a run, taken from its whole graph."""
+    """Return the counts of a run, computed from its whole graph."""
     return {name: sum(map(counts, status.nodes.values())) for name, counts in COUNTED.items()}
 
 
 def run_count_problems(run: RunState, status: DagStatus) -> tuple[Problem, ...]:
-    """Every count of a run that is not the one its graph shows."""
+    """Return a problem for every count of a run that differs from its graph."""
     return tuple(
         Problem(where=(name,), expected=f"the count of the graph, {counted}", found=str(getattr(run, name)))
         for name, counted in run_counts(status).items()
@@ -275,7 +275,9 @@ Changes: TypeAlias = dict[str, Any]
 
 
 def node_after(node: NodeStatus, event: NodeChanged) -> NodeStatus | Problem:
-    """The node after the event: the very same if it stands there already, and a problem if it cannot get there."""
+    """Return the node after the event: unchanged if it has that state already, or a problem if the transition is
+    illegal.
+    """
     if TRANSITIONS[node.status, event.newStatus] is TransitionKind.NOTHING:
         return node
     if node.status is not event.previousStatus:
@@ -298,7 +300,7 @@ def node_after(node: NodeStatus, event: NodeChanged) -> NodeStatus | Problem:
 
 
 def reopened(node: NodeStatus, event: TaskReopened) -> NodeStatus | Problem:
-    """The node with more attempts; only one that has none left needs them."""
+    """Return the node with more attempts; a problem unless it has none left."""
     if not is_exhausted(node) or event.maxAttempts <= node.maxAttempts:
         return Problem(
             where=("maxAttempts",),

@@ -1,4 +1,4 @@
-"""The diagnostic of a phase below nine: which ways up it may name, and what one more cycle of work came to."""
+"""The diagnostic of a phase with a score below 9.0: the improvements it may name, and the result of a cycle."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,18 +42,18 @@ VAGUE_PHRASES: tuple[str, ...] = (
     "suboptimal",
     "various",
 )
-"""Words that stand where the deficiency should: they ask for more and say nothing of what is missing."""
+"""Phrases that ask for more without saying what is missing."""
 
 _VAGUE = re.compile(rf"\b({'|'.join(re.escape(phrase) for phrase in VAGUE_PHRASES)})\b", re.IGNORECASE)
 _CONCRETE = re.compile(r"\b(lines?|criteri(on|a)|task) *\d|[`'\"“‘][^`'\"”’]{2,}[`'\"”’]|\w_\w|\w\(\)|[a-z][A-Z]")
-"""What makes up for a vague word: a line, a criterion, a quoted name, an identifier."""
+"""Patterns that make a vague phrase concrete: a line, a criterion, a quoted name, an identifier."""
 _AMOUNT = re.compile(r"(?<![\w.])(?<!line )(?<!lines )(?<!criterion )(?<!task )\d{1,2}(?=\s+[a-z])")
-"""A number that only counts something: “3 tests” says no more than “some tests”."""
+"""A number that only counts: “3 tests” is no more specific than “some tests”."""
 _VAGUE_DEFICIENCY = "the deficiency is vague"
 
 
 def needs_diagnostic(score_tenths: int) -> bool:
-    """Whether a completed phase leaves a diagnostic, whatever the threshold of its run.
+    """Return True if a completed phase needs a diagnostic, regardless of the run's threshold.
 
     >>> needs_diagnostic(89), needs_diagnostic(90)
     (True, False)
@@ -62,7 +62,8 @@ def needs_diagnostic(score_tenths: int) -> bool:
 
 
 def item_problems(item: PathItem, paths: Collection[str]) -> PathProblems | None:
-    """Why an item is no way up, or None: its file must be one of these, and repeating its name says nothing more.
+    """Return why an item is unusable, or None: its file must be one of `paths`, and its text must say more than the
+    file name.
 
     >>> item = PathItem(file="a.py", deficiency="improve the code of a.py", impact="resolves 1 of 2 concerns")
     >>> item_problems(item, {"a.py"}).problems
@@ -86,14 +87,14 @@ def _problems(item: PathItem, paths: Collection[str]) -> Iterator[str]:
 
 
 class ImprovementPaths(Contract):
-    """The items of a diagnostic that can be worked on, and those that were refused, each with its reasons."""
+    """The usable items of a diagnostic, and the refused ones with their reasons."""
 
     usable: tuple[PathItem, ...]
     refused: tuple[PathProblems, ...]
 
 
 def usable_paths(items: Sequence[PathItem], paths: Collection[str]) -> ImprovementPaths:
-    """The items sorted into usable and refused; one that was said before is not said again."""
+    """Sort the items into usable and refused ones, without duplicates."""
     once = tuple(dict.fromkeys(items))
     told = {item: item_problems(item, paths) for item in once}
     return ImprovementPaths(
@@ -103,7 +104,7 @@ def usable_paths(items: Sequence[PathItem], paths: Collection[str]) -> Improveme
 
 
 def diagnostic_problems(score_tenths: int, items: Sequence[PathItem] | None, paths: Collection[str]) -> tuple[str, ...]:
-    """Everything that is wrong with the diagnostic of a phase with this score; None is a diagnostic that is missing."""
+    """Return all problems of a phase's diagnostic; `items` is None if the diagnostic is missing."""
     if not needs_diagnostic(score_tenths):
         return ()
     if items is None:
@@ -118,7 +119,7 @@ def diagnostic_problems(score_tenths: int, items: Sequence[PathItem] | None, pat
 
 
 class CycleResult(Contract):
-    """What a cycle left: the score that stands, whether it rose, and whether its change is taken back."""
+    """The result of a cycle: the score kept, whether it rose, and whether the change is reverted."""
 
     score_tenths: Count
     gained: Flag
@@ -126,7 +127,8 @@ class CycleResult(Contract):
 
 
 def after_cycle(before_tenths: int, after_tenths: int | None) -> CycleResult:
-    """A change that made the score worse, or after which there is none, is reverted; an equal one stays.
+    """Return the result of a cycle: a change that lowers the score, or leaves none, is reverted; an equal score is
+    kept.
 
     >>> after_cycle(88, 85).revert, after_cycle(88, None).revert, after_cycle(88, 88).revert
     (True, True, False)
@@ -141,7 +143,7 @@ def after_cycle(before_tenths: int, after_tenths: int | None) -> CycleResult:
 
 
 class LoopMove(StrEnum):
-    """What follows a cycle; the words of the three ends that fall short are fields of the phase's record."""
+    """What follows a cycle; three values are also fields of the phase's record."""
 
     REACHED = "reached"
     AGAIN = "again"
@@ -152,22 +154,22 @@ class LoopMove(StrEnum):
 
 
 class LoopFacts(Contract):
-    """Where a loop over a completed phase stands."""
+    """The state of an improvement loop over a completed phase."""
 
     loop: ImprovementLoop
     target_tenths: Count
     score_tenths: Count
-    """The best score that stands."""
+    """The best score kept so far."""
     cycles: Count
-    """Cycles that have been run; for gaps, deficiencies taken up."""
+    """Cycles run so far; for gaps, deficiencies worked on."""
     gained: Flag
     """Whether the last cycle raised the score; true before the first."""
     remaining: Count
-    """Ways up, or deficiencies, that have not been worked on."""
+    """Improvements or deficiencies not worked on yet."""
 
 
 class LoopAnswer(Contract):
-    """The move, and why."""
+    """The next move and its reason."""
 
     move: LoopMove
     because: Text
@@ -190,7 +192,7 @@ _GAPS: Mapping[GapMove, LoopAnswer] = {
 
 
 def after_loop(facts: LoopFacts) -> LoopAnswer:
-    """Whether a completed phase is worked on once more; the gate decides, except for gaps.
+    """Return whether a completed phase gets another cycle; the phase gate decides, except for gaps.
 
     >>> facts = LoopFacts(loop=Loop.GAPS, target_tenths=95, score_tenths=93, cycles=5, gained=True, remaining=1)
     >>> after_loop(facts).move.value

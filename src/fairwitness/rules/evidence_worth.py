@@ -1,4 +1,4 @@
-"""Which checks there are, whose word on each is heard, what one row is worth, and how many a task needs."""
+"""The registered checks, which sources count for each, what an evidence row is worth, and how many a task needs."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from fairwitness.contracts.common.vocabulary import Assessment, Risk, Size
 
 
 class Voice(StrEnum):
-    """Who is heard on a check."""
+    """Which sources count for a check."""
 
     COMMAND = "command"
     INSPECTION = "inspection"
@@ -24,7 +24,7 @@ class Voice(StrEnum):
 
 
 class AcceptedSources(NamedTuple):
-    """Whose yes satisfies a check, and whose no shuts a gate."""
+    """The sources whose pass satisfies a check, and those whose failure blocks a gate."""
 
     yes: frozenset[Provenance]
     no: frozenset[Provenance]
@@ -37,11 +37,11 @@ _NOBODY: frozenset[Provenance] = frozenset()
 ACCEPTED_SOURCES: Mapping[Voice, AcceptedSources] = {
     Voice.COMMAND: AcceptedSources(yes=_EXECUTED, no=_SEEN),
     Voice.INSPECTION: AcceptedSources(yes=_SEEN, no=_SEEN),
-    # a criterion may be judged by reading: then a claim is all there is, and its no is taken at its word
+    # a criterion may be judged by reading: then a claim is the only source, and its failure counts
     Voice.CRITERION: AcceptedSources(
         yes=frozenset({Provenance.EXECUTED, Provenance.CLAIMED}), no=frozenset(Provenance)
     ),
-    # an observed row of these only says that nobody declared the check
+    # an observed row of these only records that the check was not declared
     Voice.DECLARED: AcceptedSources(yes=_EXECUTED, no=_EXECUTED),
     Voice.OBJECTION: AcceptedSources(yes=_NOBODY, no=_SEEN),
     Voice.REMARK: AcceptedSources(yes=_NOBODY, no=_NOBODY),
@@ -50,10 +50,10 @@ ACCEPTED_SOURCES: Mapping[Voice, AcceptedSources] = {
 
 
 class CheckKind(NamedTuple):
-    """A family of checks by its name."""
+    """A family of checks with the same name pattern."""
 
     name: str
-    """As people write it: `<x>` stands for any safe name."""
+    """The name pattern; `<x>` stands for any safe name."""
     phase: Phase
     tier: int | None
     voice: Voice
@@ -78,7 +78,7 @@ CHECKS: tuple[CheckKind, ...] = (
     CheckKind("readiness-secrets", Phase.AFTER, 4, Voice.INSPECTION, True, "no secret stands in it"),
     CheckKind("baseline-discrepancy", Phase.AFTER, None, Voice.OBJECTION, False, "a reported baseline was not true"),
     CheckKind("revert-<x>", Phase.AFTER, None, Voice.OBJECTION, False, "the task was put back to the baseline"),
-    # the verifier, an agent, chose the command: it can fail a task, but not carry one
+    # an agent, the verifier, chose the command: its failure counts against a task, its pass does not count for it
     CheckKind("ac-<n>", Phase.AFTER, None, Voice.CRITERION, False, "an acceptance criterion is met"),
     CheckKind("oracle-<x>", Phase.AFTER, None, Voice.INSPECTION, True, "protected tests pass in their original form"),
     CheckKind("red-at-baseline-<x>", Phase.AFTER, None, Voice.INSPECTION, False, "a new test fails without the change"),
@@ -110,7 +110,7 @@ _BY_PATTERN = tuple((_pattern(kind.name), kind) for kind in CHECKS)
 
 
 def kind_of(check_name: str, phase: Phase) -> CheckKind | None:
-    """The family of a check, or None for a name nobody registered in that phase.
+    """Return the family of a check, or None if the name is not registered for that phase.
 
     >>> [kind.says if (kind := kind_of(name, Phase.AFTER)) else None for name in ("tests", "ac-3", "line-budget")]
     ['the tests pass', 'an acceptance criterion is met', None]
@@ -122,7 +122,7 @@ def kind_of(check_name: str, phase: Phase) -> CheckKind | None:
 
 
 class RowWorth(StrEnum):
-    """What one row is worth to a gate; the value is what people are told."""
+    """What one evidence row is worth to a gate; the value is shown to people."""
 
     COUNTS = "passed"
     HOLDS = "holds"
@@ -142,29 +142,29 @@ SATISFIES = frozenset({RowWorth.COUNTS, RowWorth.HOLDS})
 
 
 class ValuedRow(NamedTuple):
-    """A row and what it is worth."""
+    """An evidence row with its worth."""
 
     row: CheckRow
     worth: RowWorth
 
 
 def latest(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
-    """The newest row of each phase, round, check, instance and source, oldest first."""
+    """Return the newest row of each phase, round, check, instance and source, oldest first."""
     newest: dict[tuple[str, int, str, str | None, str], CheckRow] = {}
     for row in sorted(rows, key=lambda row: row.id):
-        # the source is part of the key: a claim that comes later must not cover a command that failed
+        # the source is part of the key, so that a later claim cannot hide a command that failed
         newest[(row.phase, row.round, row.check_name, row.instance, row.provenance)] = row
     return tuple(sorted(newest.values(), key=lambda row: row.id))
 
 
 Before = Mapping[tuple[str, str | None], bool]
-"""Check and instance → whether it passed before the change."""
+"""Whether each check and instance passed before the change."""
 
 
 def baseline_results(tally: Tally) -> Before:
-    """What each check said before the change, for checks whose baseline is evidence.
+    """Return the baseline result of each check whose baseline is evidence.
 
-    A row that contradicts itself passed: then a failure now is a regression, and nothing is excused.
+    A contradictory baseline counts as a pass: a failure now is then a regression, and nothing is excused.
     """
     return {
         (row.check_name.removeprefix("baseline-"), row.instance): row.passed or row.assessment is Assessment.PASS
@@ -182,7 +182,7 @@ def is_evidence(row: CheckRow) -> bool:
 
 
 def row_worth(row: CheckRow, *, tree: str | None, before: Before) -> RowWorth:
-    """What one row of phase after is worth; `before` is what its checks said at the baseline."""
+    """Return what one row of phase `after` is worth; `before` holds the baseline results."""
     kind = kind_of(row.check_name, Phase.AFTER)
     if kind is None:
         said_no = row.provenance is not Provenance.CLAIMED and not row.passed
@@ -227,7 +227,7 @@ def _is_stale(row: CheckRow, kind: CheckKind, tree: str | None) -> bool:
 def valued_rows(
     tally: Tally, *, iteration: int, tree: str | None = None, baseline: Tally | None = None
 ) -> tuple[ValuedRow, ...]:
-    """Every row of this iteration with what it is worth; rows of other iterations stay on record and are not heard."""
+    """Return every row of this iteration with its worth; rows of other iterations do not count."""
     before = baseline_results(baseline) if baseline is not None else {}
     return tuple(
         ValuedRow(row, row_worth(row, tree=tree, before=before))
@@ -237,7 +237,7 @@ def valued_rows(
 
 
 def effective_size(size: Size, risk: Risk) -> Size:
-    """The planned size, unless the change is red: then it is Large.
+    """Return the planned size, or Large if the change is red.
 
     >>> effective_size(Size.STANDARD, Risk.RED).value
     'Large'
@@ -246,7 +246,7 @@ def effective_size(size: Size, risk: Risk) -> Size:
 
 
 def depth_of(size: Size, policy: Policy) -> Depth:
-    """How deep a task of this effective size is verified.
+    """Return the verification depth of a task of this effective size.
 
     >>> [depth_of(size, Policy()).checks for size in Size]
     [2, 3]

@@ -1,7 +1,7 @@
-"""The one place where a feature run's next move is decided, from facts alone.
+"""The only function that decides a feature run's next move, from facts alone.
 
-Scheduler, command line, dashboard, MCP and merge all ask here, so that they cannot disagree. The same facts give the
-same decision, whatever the order their calls, rows and tasks stand in.
+Scheduler, command line, dashboard, MCP and merge all use it, so they cannot disagree. The same facts give the same
+decision, regardless of the order of calls, rows and tasks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -62,7 +62,7 @@ _WORK = (Step.IMPLEMENT, Step.VERIFY, Step.CODE_REVIEW)
 
 
 def decide(facts: FeatureFacts, policy: Policy) -> Decision:
-    """What the run does next, why, and the gates behind it."""
+    """Return what the run does next, with the reason and the gates behind it."""
     decision = _next_move(facts, policy)
     if facts.can_start is CanStart.YES or not _starts_something(decision):
         return decision
@@ -151,7 +151,7 @@ def _routed(
     degraded: Iterable[Degradation] = (),
     auto_selected: str | None = None,
 ) -> Decision:
-    """What the routing table says, with what is known besides."""
+    """Return the decision of the routing table, completed with the facts."""
     route = ROUTES[(step, outcome)]
     reason = f"{route.because}: {detail}" if detail else route.because
     target = to or route.to
@@ -182,7 +182,7 @@ def _calls(facts: FeatureFacts, step: Step) -> tuple[CallFacts, ...]:
 def _unless_all_done(
     facts: FeatureFacts, policy: Policy, step: Step, expected: Sequence[str], degraded: Iterable[Degradation] = ()
 ) -> Decision | None:
-    """What the calls of a step still need, or what follows from one that failed for good."""
+    """Return what a step's calls still need, or what follows from a call that failed for good."""
     calls = _calls(facts, step)
     pending = under_way(step, expected, calls, policy)
     if pending is not None:
@@ -263,7 +263,7 @@ def _design_review(facts: FeatureFacts, policy: Policy) -> Decision:
 
 
 def _with_calls(decision: Decision, policy: Policy) -> Decision:
-    """A review's advance to the next step, with the calls that step begins with."""
+    """Return a review's advance to the next step with that step's first calls."""
     if isinstance(decision, Advance) and not decision.start:
         return decision.model_copy(update={"start": CALLS_OF[Step(decision.to)][: policy.max_concurrent]})
     return decision
@@ -333,7 +333,7 @@ def _code_review(facts: FeatureFacts, review: ReviewFacts, policy: Policy) -> De
 
 
 def _after_fix(facts: FeatureFacts, review: ReviewFacts, fix: FixFacts, policy: Policy) -> Decision:
-    """A fix goes to the next round only with its own evidence on the merged tree; else it is dropped."""
+    """Send a fix to the next round only with its own evidence on the merged tree; otherwise drop it."""
     call = as_read(FeatureAgent.IMPLEMENTER, fix.call, replanning=False)
     pending = under_way(Step.IMPLEMENT, [call.instance], [call], policy)
     if pending is not None:

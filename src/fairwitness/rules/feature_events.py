@@ -1,6 +1,6 @@
-"""What a feature run writes down when it has decided: the events of each decision, and the calls that follow from it.
+"""The events that record a feature run's decision, and the agent calls that it starts.
 
-All of it stands in one record with the decision, so that a killed process leaves either everything or nothing.
+They are written in one ledger record with the decision, so that a crash leaves either all of them or none.
 """
 
 from collections.abc import Iterator
@@ -34,32 +34,32 @@ from fairwitness.contracts.feature.state import DispatchState, FeatureState
 from fairwitness.rules.feature_routes import GATE_OF
 
 PIPELINE = "pipeline"
-"""Who answers where nobody is asked."""
+"""The actor recorded for answers that no person gave."""
 
 _REASON = 1000
 
 
 class Raised(NamedTuple):
-    """The concerns of a step's pushback."""
+    """The number of a step's concerns and the worst severity."""
 
     concerns: int
     worst: Severity | None
 
 
 class PlannedCall(NamedTuple):
-    """A call that a decision asks for, with the id under which it is found again."""
+    """A call that a decision starts, with a stable id."""
 
     dispatch_id: str
     step: Step
     visit: int
     instance: str
-    """As the step names it."""
+    """The call's name within its step."""
     number: int
-    """Which try it is."""
+    """The number of the try, from 1."""
 
 
 def instance_of(step: Step, name: str) -> str:
-    """A call's name as its role knows it.
+    """Return a call's instance name as its role uses it.
 
     >>> instance_of(Step.RESEARCH, "impact"), instance_of(Step.SPEC, "spec")
     ('researcher-impact', 'spec')
@@ -68,13 +68,13 @@ def instance_of(step: Step, name: str) -> str:
 
 
 def call_of(dispatch: DispatchState) -> str:
-    """The same the other way round: the call's name in its step."""
+    """Return the call's name within its step, from the instance name of its dispatch."""
     known = {f"researcher-{focus.value}": focus.value for focus in Focus}
     return known.get(dispatch.instance, dispatch.instance)
 
 
 def events_of(state: FeatureState, decision: Decision, number: int, *, raised: Raised | None) -> tuple[EventData, ...]:
-    """What follows from a decision; `raised` is what the step at hand was worried about, if it says such things."""
+    """Return the events of a decision; `raised` holds the concerns of the current step, if it reports concerns."""
     said = happened.DecisionTaken(number=number, kind=decision.kind, reason=decision.reason)
     return (said, *(_gate(gate) for gate in decision.gates), *_moves(state, decision, raised))
 
@@ -129,7 +129,7 @@ def _advance(state: FeatureState, decision: Advance, raised: Raised | None) -> I
         if Degradation(name) not in known:
             yield happened.Degraded(kind=Degradation(name), detail=decision.reason[:_REASON])
     if decision.to == state.current_step:
-        return  # it goes on with its calls
+        return  # the step continues with its calls
     yield from _answered_concerns(state, decision.auto_selected, raised)
     if decision.auto_selected is not None and _gate_here(state) in (HumanGate.RESEARCH, HumanGate.PLAN):
         gate = _gate_here(state)
@@ -142,7 +142,7 @@ def _advance(state: FeatureState, decision: Advance, raised: Raised | None) -> I
 
 
 def _answered_concerns(state: FeatureState, auto: str | None, raised: Raised | None) -> Iterator[EventData]:
-    """What became of a pushback: it is on record also when nothing was said against the request."""
+    """Record the outcome of a pushback, also when there were no concerns."""
     gate = _gate_here(state)
     if raised is None or gate not in (HumanGate.REQUEST_PUSHBACK, HumanGate.SPEC_PUSHBACK):
         return
@@ -175,13 +175,15 @@ def _gate_here(state: FeatureState) -> HumanGate | None:
 
 
 def visit_of(state: FeatureState) -> int:
-    """Which visit of its current step a run is at."""
+    """Return the number of the run's current visit of its step."""
     step = state.steps.get(state.current_step or "")
     return 0 if step is None else step.runs
 
 
 def calls_of(state: FeatureState, decision: Decision) -> tuple[PlannedCall, ...]:
-    """The calls a decision starts, from the state it was taken in: each with the number of its try."""
+    """Return the calls that a decision starts, each with the number of its try; `state` is the state before the
+    decision.
+    """
     match decision:
         case Advance():
             step, names = Step(decision.to), decision.start
@@ -196,7 +198,7 @@ def calls_of(state: FeatureState, decision: Decision) -> tuple[PlannedCall, ...]
 
 def _call(state: FeatureState, step: Step, visit: int, name: str) -> PlannedCall:
     instance = instance_of(step, name)
-    # one that was begun and never ended is made again under its own id
+    # a call that was begun and never ended is repeated under its own id
     ended = sum(
         dispatch.step == step.value and dispatch.instance == instance and dispatch.visit == visit
         for dispatch in state.dispatches.values()

@@ -1,4 +1,8 @@
-"""What a schema cannot say about a plan and its tasks. Every check returns all problems, not the first."""
+"""Rules for a feature plan and its tasks that a schema cannot express, and the pointers of tasks into documents.
+
+Every check returns all problems, not only the first. A pointer looks like
+`design-output.yaml#payload.decisions[id='D-8']`.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +16,7 @@ from fairwitness.rules.graph import find_cycle
 MAX_DEPENDENCIES = 2
 MAX_PRODUCTION_FILES = 3
 MAX_PRODUCTION_LINES = 500
-"""Measured on what was written, since no plan says it."""
+"""Measured on the written code, because plans do not state it."""
 
 _FEW_DEPENDENCIES = f"at most {MAX_DEPENDENCIES} dependencies"
 _FEW_FILES = f"at most {MAX_PRODUCTION_FILES} files besides tests"
@@ -21,7 +25,7 @@ _PAYLOAD = ("agent_output", "payload")
 
 
 def plan_problems(plan: PlanOutput) -> tuple[Problem, ...]:
-    """Everything wrong inside one plan."""
+    """Return all problems of one plan."""
     payload = plan.agent_output.payload
     return (
         *_totals(payload),
@@ -32,9 +36,10 @@ def plan_problems(plan: PlanOutput) -> tuple[Problem, ...]:
 
 
 def binds(problem: Problem) -> bool:
-    """Whether a plan with this problem is sent back: also for the planner's limits, of which a reader is only warned.
+    """Return True if a plan with this problem is sent back, including the planner's limits, which are only warnings to
+    readers.
 
-    Waves are hints, so what is odd about them stays a warning.
+    Waves are hints, so their problems stay warnings.
     """
     return problem.level is ProblemLevel.ERROR or problem.expected in (_FEW_DEPENDENCIES, _FEW_FILES)
 
@@ -113,7 +118,7 @@ def _waves(payload: PlanPayload) -> Iterator[Problem]:
             continue
         late = [other for other in task.depends_on if wave_of.get(other, -1) >= wave_of[task.id]]
         if late:
-            # depends_on binds and the scheduler follows it; the wave was only a hint
+            # depends_on is binding and the scheduler follows it; the wave is only a hint
             yield Problem(
                 where=(*_PAYLOAD, "tasks", index, "depends_on"),
                 expected="dependencies in earlier waves (depends_on binds)",
@@ -133,7 +138,7 @@ def _sizes(tasks: Iterable[PlannedTask]) -> Iterator[Problem]:
 
 
 def task_problems(document: TaskDocument) -> tuple[Problem, ...]:
-    """Everything wrong inside one task document."""
+    """Return all problems of one task document."""
     return tuple(_task_problems(document))
 
 
@@ -160,7 +165,7 @@ def _task_problems(document: TaskDocument) -> Iterator[Problem]:
 
 
 def is_test_file(path: str) -> bool:
-    """True for files that hold tests, which do not count against a task's size.
+    """Return True for test files, which do not count towards a task's size.
 
     >>> [is_test_file(path) for path in ("tests/test_a.py", "src/a.test.ts", "pkg/a_test.go", "src/attest.py")]
     [True, True, True, False]
@@ -173,7 +178,7 @@ def is_test_file(path: str) -> bool:
 
 
 def plan_against_tasks(plan: PlanOutput, tasks: Mapping[str, TaskDocument]) -> tuple[Problem, ...]:
-    """Every point in which the plan's overview and the task documents disagree."""
+    """Return every point in which the plan's overview and the task documents disagree."""
     problems = []
     planned = {task.id: task for task in plan.agent_output.payload.tasks}
     for index, summary in enumerate(plan.agent_output.payload.tasks):
@@ -217,13 +222,13 @@ class PointerTarget(NamedTuple):
 
 
 class Dead(NamedTuple):
-    """Why a pointer leads nowhere."""
+    """A pointer that cannot be resolved, with the reason."""
 
     reason: str
 
 
 def resolve_pointer(pointer: str, documents: Mapping[str, object]) -> PointerTarget | Dead:
-    """The section that a pointer names in documents given by file name.
+    """Return the section that a pointer names; `documents` are given by file name.
 
     >>> design = {"agent_output": {"payload": {"decisions": [{"id": "D-8", "title": "Risk"}]}}}
     >>> resolve_pointer("design-output.yaml#payload.decisions[id='D-8'].title", {"design-output.yaml": design})
@@ -264,7 +269,7 @@ def _entry(value: object, key: str, wanted: str) -> object | None:
 
 
 def pointer_problems(document: TaskDocument, documents: Mapping[str, object]) -> tuple[Problem, ...]:
-    """Every pointer of a task that leads nowhere; a warning, for a dead pointer is no licence to read more."""
+    """Return a warning for every pointer of a task that cannot be resolved; the task gets no other input instead."""
     context = document.task.relevant_context
     problems = []
     for field, pointers in (

@@ -1,4 +1,4 @@
-"""When something that failed is tried again: error classes, budgets, and the three bounded loops."""
+"""Retries of a feature run: error classes, budgets, and the three bounded loops."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -33,7 +33,7 @@ CLASS_OF: Mapping[ErrorCause, ErrorClass] = {
     ErrorCause.SERVER_ERROR: ErrorClass.TRANSIENT,
     ErrorCause.DATABASE_BUSY: ErrorClass.TRANSIENT,
     ErrorCause.SANDBOX_LOST: ErrorClass.TRANSIENT,
-    # a model may do better the second time; what it returns twice is final
+    # a model may succeed the second time; the same failure twice is final
     ErrorCause.SCHEMA_VIOLATION: ErrorClass.TRANSIENT,
     ErrorCause.MISSING_INPUT: ErrorClass.DETERMINISTIC,
     ErrorCause.NOT_FOUND: ErrorClass.DETERMINISTIC,
@@ -43,14 +43,14 @@ CLASS_OF: Mapping[ErrorCause, ErrorClass] = {
 }
 
 _OF_THE_WHOLE_CALL = (ErrorCause.AGENT_ERROR, ErrorCause.SCHEMA_VIOLATION)
-"""What a call ended with: there is nothing inside it to repeat."""
+"""Causes that concern the whole call, so nothing inside it can be repeated."""
 
 BACKOFF_SECONDS = (1, 2, 4, 8, 16)
-"""Before the first, second … further try inside a call."""
+"""Seconds before the first, second … further try inside a call."""
 
 
 class BoundedLoop(StrEnum):
-    """Everything that may go round, and so needs an end."""
+    """Every loop of a feature run; each has a bound."""
 
     CALL = "one agent's call"
     INSIDE_CALL = "a tool inside a call"
@@ -63,7 +63,7 @@ class BoundedLoop(StrEnum):
 
 
 class Bound(NamedTuple):
-    """How often, and what then."""
+    """How often a loop may repeat, and what happens then."""
 
     times: int
     counted: str
@@ -77,7 +77,7 @@ _EXHAUSTED: Mapping[OnExhausted, str] = {
 
 
 def bounds(policy: Policy) -> Mapping[BoundedLoop, Bound]:
-    """The end of every loop."""
+    """Return the bound of every loop."""
     return {
         BoundedLoop.CALL: Bound(policy.retry.dispatch, "retries", "the step fails"),
         BoundedLoop.INSIDE_CALL: Bound(policy.retry.inside_agent, "retries", "the call reports it"),
@@ -91,7 +91,7 @@ def bounds(policy: Policy) -> Mapping[BoundedLoop, Bound]:
 
 
 def retries_inside(cause: ErrorCause, policy: Policy) -> tuple[int, ...]:
-    """The seconds to wait before each further try inside one call; none means that the call fails at once.
+    """Return the seconds to wait before each further try inside one call; empty if the call fails at once.
 
     >>> retries_inside(ErrorCause.DATABASE_BUSY, Policy())
     (1, 2, 4)
@@ -105,7 +105,7 @@ def retries_inside(cause: ErrorCause, policy: Policy) -> tuple[int, ...]:
 
 
 def may_retry(call: CallFacts, policy: Policy) -> bool:
-    """Whether a call that failed is made once more.
+    """Return True if a failed call is repeated.
 
     >>> from fairwitness.contracts.feature.events import DispatchStatus
     >>> call = CallFacts(instance="spec", attempts=1, status=DispatchStatus.ERROR, cause=ErrorCause.AGENT_ERROR)
@@ -120,7 +120,7 @@ def may_retry(call: CallFacts, policy: Policy) -> bool:
 def under_way(
     step: Step, expected: Sequence[str], calls: Sequence[CallFacts], policy: Policy
 ) -> Halt | Advance | Wait | Retry | None:
-    """What a step's calls need before the step can be judged; None when each has ended for good."""
+    """Return what a step's calls need before the step can be judged, or None if each has ended for good."""
     insecure = sorted(call.instance for call in calls if call.cause and CLASS_OF[call.cause] is ErrorClass.SECURITY)
     if insecure:
         return Halt(reason=f"a security blocker: {', '.join(insecure)}", outcome=HaltOutcome.HALTED, resumable=False)
@@ -148,7 +148,7 @@ def under_way(
 
 
 class AfterFailure(StrEnum):
-    """What an iteration that failed is followed by."""
+    """What follows a failed iteration."""
 
     REPLAN = "replan"
     REVERT_AND_REPLAN = "revert, then replan"
@@ -156,7 +156,8 @@ class AfterFailure(StrEnum):
 
 
 def after_failed_iteration(iteration: int, policy: Policy) -> AfterFailure:
-    """First failure: replan. Second: revert and replan. Last: revert what is left and go on.
+    """Return what follows a failed iteration: first replan, then revert and replan, at last revert the rest and
+    continue.
 
     >>> [after_failed_iteration(iteration, Policy()).name for iteration in (1, 2, 3)]
     ['REPLAN', 'REVERT_AND_REPLAN', 'REVERT_AND_GO_ON']
@@ -171,7 +172,7 @@ def after_failed_iteration(iteration: int, policy: Policy) -> AfterFailure:
 def after_failed_verification(
     failing: Sequence[TaskFacts], gates: tuple[GateAnswer, ...], iteration: int, policy: Policy
 ) -> Retry | Revert | Replan | None:
-    """What follows when tasks lack evidence; None when the last iteration is spent and everything is put back."""
+    """Return what follows when tasks lack evidence, or None after the last iteration when everything is reverted."""
     again = tuple(task.task for task in failing if worth_another_run(task, policy))
     if again:
         return Retry(
@@ -194,7 +195,7 @@ def after_failed_verification(
 
 
 def worth_another_run(task: TaskFacts, policy: Policy) -> bool:
-    """Whether evidence is missing because of the world and not because of the work, and a run is left."""
+    """Return True if evidence is missing because of the environment, not the work, and another run is left."""
     if not task.ready or task.check_runs > policy.retry.checks:
         return False
     rows = task_rows(task)
@@ -204,5 +205,5 @@ def worth_another_run(task: TaskFacts, policy: Policy) -> bool:
 
 
 def is_reverted(task: TaskFacts) -> bool:
-    """Whether the task's files stand as they were at the baseline."""
+    """Return True if the task's files are back at the baseline."""
     return any(row.check_name == f"revert-{task.task}" and worth in SHUTS for row, worth in task_rows(task))

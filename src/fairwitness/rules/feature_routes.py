@@ -1,7 +1,7 @@
-"""Where a run goes next: every step with every outcome, as one table; and which agent may return what.
+"""The routing table of a feature run: what follows each step and outcome, and which statuses each agent may return.
 
-Counts and rounds are not in here: whether an outcome is NEEDS_REVISION or EXHAUSTED is said by `rules.review` and
-`rules.retry`, this table says what follows from it.
+The table holds no counts and no rounds: `rules.review` and `rules.feature_retry` decide whether an outcome is
+NEEDS_REVISION or EXHAUSTED.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from fairwitness.contracts.feature.review import Perspective
 
 
 class RouteOutcome(StrEnum):
-    """What a step came to, when all retries are spent."""
+    """The outcome of a step after all retries."""
 
     DONE = "done"
     NEEDS_REVISION = "needs_revision"
@@ -28,7 +28,7 @@ class RouteOutcome(StrEnum):
 
 
 class Action(StrEnum):
-    """What the table may say."""
+    """The actions of the routing table."""
 
     ADVANCE = "advance"
     REVISE = "revise"
@@ -38,7 +38,7 @@ class Action(StrEnum):
 
 
 class StepRoute(NamedTuple):
-    """What follows, where to, and why."""
+    """The action, the next step and the reason."""
 
     action: Action
     to: Step | None
@@ -152,7 +152,7 @@ ROUTES: Mapping[tuple[Step, RouteOutcome], StepRoute] = {
     ),
     **_rows(Step.COMMIT, done=StepRoute(Action.FINISH, None, "the work stands in one commit")),
 }
-"""Total: an outcome that a step cannot have halts the run."""
+"""Complete: an outcome that a step cannot have halts the run."""
 
 AGENT_OF: Mapping[Step, FeatureAgent | None] = {
     Step.SETUP: FeatureAgent.ORCHESTRATOR,  # the intake role speaks for it
@@ -170,7 +170,7 @@ AGENT_OF: Mapping[Step, FeatureAgent | None] = {
     Step.EVIDENCE: None,
     Step.COMMIT: None,
 }
-"""Who works in a step; None where the harness or a person does."""
+"""The agent of each step; None if Fair Witness or a person does the work."""
 
 
 CALLS_OF: Mapping[Step, tuple[str, ...]] = {
@@ -189,11 +189,11 @@ CALLS_OF: Mapping[Step, tuple[str, ...]] = {
     Step.EVIDENCE: ("evidence-bundle",),
     Step.COMMIT: ("commit",),
 }
-"""The calls each step makes; implementers and verifiers follow from the plan's tasks."""
+"""The calls of each step; those of implementers and verifiers follow from the plan's tasks."""
 
 
 class Reading(StrEnum):
-    """How an agent's status is read."""
+    """How an agent's status is interpreted."""
 
     DONE = "done"
     FAILED = "failed"
@@ -214,11 +214,12 @@ READINGS: Mapping[tuple[FeatureAgent, DispatchStatus], Reading] = {
         (DispatchStatus.TIMEOUT, Reading.FAILED),
     )
 }
-"""Only the verifier may ask for a revision, and even then the ledger's rows decide; a reviewer's verdict routes."""
+"""Only the verifier may ask for a revision, and even then the ledger decides; a reviewer's verdict decides the route.
+"""
 
 
 def reading_of(agent: FeatureAgent, status: DispatchStatus, *, replanning: bool) -> Reading:
-    """How a status is read: a planner that replans may say NEEDS_REVISION, which then is DONE.
+    """Return how a status is interpreted: NEEDS_REVISION from a replanning planner counts as DONE.
 
     >>> reading_of(Agent.PLANNER, DispatchStatus.NEEDS_REVISION, replanning=True).value
     'done'
@@ -231,7 +232,7 @@ def reading_of(agent: FeatureAgent, status: DispatchStatus, *, replanning: bool)
 
 
 def as_read(agent: FeatureAgent, call: CallFacts, *, replanning: bool) -> CallFacts:
-    """The call with a status its agent may not return turned into the failure it is."""
+    """Return the call; a status that its agent may not return becomes a failure."""
     if call.status is None or reading_of(agent, call.status, replanning=replanning) is not Reading.VIOLATION:
         return call
     return call.model_copy(update={"status": DispatchStatus.ERROR, "cause": ErrorCause.SCHEMA_VIOLATION})
@@ -247,7 +248,7 @@ OUTCOME_OF: Mapping[GateChoice, RouteOutcome] = {
     GateChoice.ABANDON: RouteOutcome.ABANDONED,
     GateChoice.ABORT: RouteOutcome.ABANDONED,
 }
-"""What a person's choice makes of the step."""
+"""The outcome of a step for each choice of a person."""
 
 GATE_OF: Mapping[Step, HumanGate] = {
     Step.SETUP: HumanGate.REQUEST_PUSHBACK,
@@ -255,11 +256,11 @@ GATE_OF: Mapping[Step, HumanGate] = {
     Step.SPEC: HumanGate.SPEC_PUSHBACK,
     Step.PLAN_GATE: HumanGate.PLAN,
 }
-"""The steps at which a person may be asked."""
+"""The human gate of each step that has one."""
 
 
 def default_choice(gate: HumanGate) -> GateChoice:
-    """What an autonomous run selects.
+    """Return the option that an autonomous run selects.
 
     >>> default_choice(HumanGate.PLAN).value
     'approve'
@@ -268,5 +269,5 @@ def default_choice(gate: HumanGate) -> GateChoice:
 
 
 def after_plan(*, replanning: bool) -> Step:
-    """A first plan is shown to a person; one that replaces failing tasks goes straight back to work."""
+    """Return the step after planning: a first plan goes to a person, a replan goes straight back to work."""
     return Step.IMPLEMENT if replanning else Step.PLAN_GATE

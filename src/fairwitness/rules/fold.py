@@ -16,10 +16,10 @@ from fairwitness.contracts.common.vocabulary import Workflow
 Data: TypeAlias = dict[str, Any]
 Upcaster: TypeAlias = Callable[[Data], Data]
 Upcasters: TypeAlias = Mapping[tuple[str, int], Upcaster]
-"""From an event's type and version to the function that makes its data that of the next version."""
+"""Maps an event's type and version to the function that converts its data to the next version."""
 
 UPCASTERS: Mapping[Workflow, Upcasters] = {Workflow.FEATURE: {}, Workflow.AUTOPILOT: {}, Workflow.FORGE: {}}
-"""No event has changed yet."""
+"""Empty: no event has changed its version yet."""
 
 StateT = TypeVar("StateT")
 EventT = TypeVar("EventT")
@@ -30,7 +30,9 @@ def fold(
     onto: StateT | None,
     apply: Callable[[StateT | None, Envelope], StateT | Problem],
 ) -> StateT | Problem:
-    """The state after all envelopes; folding on from an earlier state is the same as folding everything at once."""
+    """Return the state after all envelopes; continuing from an earlier state gives the same result as folding
+    everything.
+    """
     state = onto
     for envelope in envelopes:
         after = apply(state, envelope)
@@ -43,7 +45,8 @@ def fold(
 
 
 def order_problem(envelope: Envelope, workflow: Workflow, *, last_seq: int, run_id: str | None) -> Problem | None:
-    """What is wrong with the place of an envelope in its stream: another workflow, another run, a gap, a repetition.
+    """Return what is wrong with an envelope's position in its stream: another workflow, another run, a gap, a
+    repetition.
 
     >>> one = Envelope(event_id="e-9", seq=9, timestamp="2026-02-26T14:30:00Z", workflow="forge", run_id="run-7f2",
     ...                type="run.started", version=1, data={})
@@ -60,17 +63,17 @@ def order_problem(envelope: Envelope, workflow: Workflow, *, last_seq: int, run_
 
 
 def at(envelope: Envelope, where: Path, expected: str, found: str) -> Problem:
-    """A problem in one event of a stream."""
+    """Return a problem located in one event of a stream."""
     return Problem(where=("events", envelope.seq, *where), expected=expected, found=found)
 
 
 def current_version(event_type: str, upcasters: Upcasters) -> int:
-    """The version that today's code writes: one more than the last that is brought up to date."""
+    """Return the version that this code writes: one more than the last version that has an upcaster."""
     return max((version + 1 for known, version in upcasters if known == event_type), default=1)
 
 
 def up_to_date(envelope: Envelope, upcasters: Upcasters) -> Data | Problem:
-    """An event's data in today's version."""
+    """Return an event's data converted to the current version."""
     newest = current_version(envelope.type, upcasters)
     if envelope.version > newest:
         return at(envelope, ("version",), f"at most {newest}, which this program knows", str(envelope.version))
@@ -81,7 +84,7 @@ def up_to_date(envelope: Envelope, upcasters: Upcasters) -> Data | Problem:
 
 
 def typed(envelope: Envelope, value: Data, shape: TypeAdapter[EventT]) -> EventT | Problem:
-    """An event's value as one of its closed union, or why it is none."""
+    """Return the typed event, or a problem if the value matches no event."""
     try:
         return shape.validate_python(value)
     except ValidationError as error:
@@ -99,7 +102,7 @@ def next_event(
     last_seq: int,
     run_id: str | None,
 ) -> EventT | Problem:
-    """The typed event of the envelope that comes next in a stream, in today's version, or why it is none."""
+    """Return the typed event of the next envelope in a stream, in the current version, or a problem."""
     misplaced = order_problem(envelope, workflow, last_seq=last_seq, run_id=run_id)
     if misplaced is not None:
         return misplaced

@@ -1,4 +1,4 @@
-"""From the events of an autopilot run to its state file; what a single phase remembers is worked in by `fold_phase`."""
+"""Fold the events of an autopilot run into its state file; `fold_phase` handles the record of a single phase."""
 
 from collections.abc import Iterable, Mapping
 from typing import get_args
@@ -48,7 +48,7 @@ def fold_autopilot(
     onto: AutopilotState | None = None,
     upcasters: Upcasters = UPCASTERS[Workflow.AUTOPILOT],
 ) -> AutopilotState | Problem:
-    """The run after these events, from its beginning or from an earlier state of it."""
+    """Return the run after these events, from its beginning or from an earlier state."""
     return fold(envelopes, onto, lambda state, envelope: _apply(state, envelope, setup, upcasters))
 
 
@@ -62,7 +62,7 @@ def _apply(
         run_id=folded.state.meta.run_id if folded is not None else None,
     )
     if misplaced is None and folded is not None and envelope.type in FORGE_EVENT_TYPES:
-        # of the graph in which a phase's tasks are carried out; what they mean for the phase is told by its own events
+        # an event of the graph that executes a phase's tasks; the phase's own events record what it means for the phase
         return folded.model_copy(update={"seq": envelope.seq, "last_event_id": envelope.event_id})
     opened = misplaced or autopilot_event(envelope, upcasters)
     if isinstance(opened, Problem):
@@ -269,7 +269,7 @@ def _totals(state: State, event: AutopilotEvent, phases: Mapping[str, PhaseRecor
     statuses = [record.status for record in phases.values()]
     before, after = (sum(record.tokens_used for record in known.values()) for known in (state.phases, phases))
     return RunTotals(
-        # a phase that is run again counts its tokens from zero; the run does not get them back
+        # a phase that runs again counts its tokens from zero; the run's total keeps them
         total_tokens_used=state.metrics.total_tokens_used + max(0, after - before),
         total_duration_minutes=max(0.0, round(minutes, 2)),
         phases_completed=statuses.count(PhaseStatus.COMPLETED),

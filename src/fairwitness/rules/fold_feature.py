@@ -1,4 +1,4 @@
-"""From the events of a feature run to its state."""
+"""Fold the events of a feature run into its state."""
 
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -45,7 +45,7 @@ def fold_feature(
     onto: FeatureState | None = None,
     upcasters: Upcasters = UPCASTERS[Workflow.FEATURE],
 ) -> FeatureState | Problem:
-    """The run after these events, from its beginning or from an earlier state of it."""
+    """Return the run after these events, from its beginning or from an earlier state."""
     return fold(envelopes, onto, lambda state, envelope: _apply(state, envelope, upcasters))
 
 
@@ -113,7 +113,7 @@ def _changes(state: FeatureState, envelope: Envelope, event: FeatureEvent) -> Ch
             | graph.MergeFinished()
             | graph.TargetBranchMoved()
         ):
-            return {}  # for the graph's own fold; what they mean for a task its changes say
+            return {}  # handled by the graph's own fold; node changes carry what concerns a task
         case happened.DecisionTaken():
             return {"decisions": event.number}
         case happened.ApprovalRequested() | happened.ApprovalAnswered():
@@ -140,7 +140,7 @@ def _changes(state: FeatureState, envelope: Envelope, event: FeatureEvent) -> Ch
 
 
 def _reopened(state: FeatureState, step: str) -> Changes:
-    """The step at which a run goes on is under way again, in the same visit."""
+    """Reopen the step at which a run continues, in the same visit."""
     before = state.steps.get(step)
     if before is None:
         return {"current_step": step}
@@ -237,7 +237,7 @@ def _task(state: FeatureState, envelope: Envelope, event: OfATask) -> Changes | 
                 after = task.model_copy(update={"merged": event.commit, "merged_attempt": merged.attempt})
             expected = "a verified attempt"
         case happened.TaskReverted():  # pragma: no branch  # mypy holds the match exhaustive
-            # what is put back to the baseline is merged no longer
+            # a task that is reverted to the baseline is no longer merged
             after = task.model_copy(update={"merged": None, "merged_attempt": None, "reverts": task.reverts + 1})
     if after is None:
         return at(envelope, ("data", "attempt"), expected, f"{name}, {envelope.type}")
@@ -245,7 +245,7 @@ def _task(state: FeatureState, envelope: Envelope, event: OfATask) -> Changes | 
 
 
 def _moved(task: TaskState, event: graph.NodeChanged) -> TaskState:
-    """Of all the ways of a node only the failure of an attempt says something new."""
+    """Update a task from a node change; only a failed attempt adds information."""
     if event.newStatus not in (NodeState.FAILED, NodeState.STALE) or not task.attempts:
         return task
     last = task.attempts[-1].model_copy(update={"verified": False, "reason": event.reason})
@@ -285,7 +285,7 @@ def _approval(
 
 
 def _with_review(state: FeatureState, event: happened.ReviewSubmitted) -> tuple[ReviewState, ...]:
-    """A reviewer that submits again replaces what it said in that round."""
+    """Add a review; a reviewer that submits again replaces its earlier review of that round."""
     said = ReviewState(scope=event.scope, round=event.round, perspective=event.perspective, verdicts=event.verdicts)
     key = (said.scope, said.round, said.perspective)
     others = (one for one in state.reviews if (one.scope, one.round, one.perspective) != key)

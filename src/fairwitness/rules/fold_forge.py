@@ -25,7 +25,7 @@ _SHAPE: TypeAdapter[ForgeEvent] = TypeAdapter(ForgeEvent)
 
 
 class ForgeState(NamedTuple):
-    """A folded forge run."""
+    """The state of a forge run after its events."""
 
     run: RunState
     dag: DagStatus
@@ -47,13 +47,13 @@ RUN_MOVES: Mapping[tuple[str, ForgeRunStatus], tuple[ForgeRunStatus, RunPhase | 
     ("run.failed", ForgeRunStatus.EXECUTING): (ForgeRunStatus.FAILED, None),
     ("run.failed", ForgeRunStatus.PAUSED): (ForgeRunStatus.FAILED, None),
 }
-"""How events move a run; what is missing is illegal. None keeps the phase: a failed run tells where it failed."""
+"""The phase after each event; missing entries are illegal. None keeps the phase: a failed run shows where it failed."""
 
 UNSTARTED: Mapping[RunPhase, ForgeRunStatus] = {
     RunPhase.CAPTAIN_INTERVIEW: ForgeRunStatus.PLANNING,
     RunPhase.PLAN_REVIEW: ForgeRunStatus.PLAN_REVIEW,
 }
-"""Where a run goes on that failed before it was started; from every other phase it executes."""
+"""The phase in which a run continues that failed before execution; from every other phase it executes."""
 
 
 def fold_forge(
@@ -64,18 +64,18 @@ def fold_forge(
     onto: ForgeState | None = None,
     upcasters: Upcasters = UPCASTERS[Workflow.FORGE],
 ) -> ForgeState | Problem:
-    """The run after these events; `dag` is the base graph, which a run has once its plan is proposed."""
+    """Return the run after these events; `dag` is the base graph, which exists once the plan is proposed."""
     begun = None if onto is None else _Folding(onto)
     folded = fold(envelopes, begun, lambda so_far, envelope: _apply(so_far, envelope, dag, max_attempts, upcasters))
     return folded if isinstance(folded, Problem) else folded.state()
 
 
 class _Folding:
-    """A run in the middle of its events."""
+    """The mutable state while events are folded."""
 
     def __init__(self, onto: ForgeState) -> None:
         self.run = onto.run
-        """Its counts are old until the end."""
+        """Its counts are updated only at the end."""
         self.nodes = dict(onto.dag.nodes)
         self._dag = onto.dag
         self._counts: dict[str, int] = {name: getattr(onto.run, name) for name in COUNTED}
@@ -203,7 +203,7 @@ def _run_move(run: RunState, envelope: Envelope) -> Changes | Problem:
 def _node_changes(
     nodes: Mapping[str, NodeStatus], envelope: Envelope, event: ForgeEvent, dag: Dag | None, max_attempts: int
 ) -> tuple[NodeStatus, ...] | Problem:
-    """The nodes that the event changes or adds, as they are after it."""
+    """Return the nodes that the event changes or adds, as they are after it."""
     match event:
         case happened.PlanProposed():
             if dag is None:

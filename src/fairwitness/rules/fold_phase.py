@@ -36,7 +36,7 @@ BEGUN: Mapping[StepName, str | None] = {
     StepName.RATE: "in_progress",
     StepName.DEBUG: None,
 }
-"""What the state file says of a step that has begun; None where it has no word for that."""
+"""The status of a step that has begun, as the state file names it; None if it has no such status."""
 
 FAILED: Mapping[StepName, str | None] = {
     **BEGUN,
@@ -48,14 +48,14 @@ FAILED: Mapping[StepName, str | None] = {
     StepName.VERIFY: None,
     StepName.RATE: None,
 }
-"""What it says of a step that failed; None where only the step's own facts can tell."""
+"""The status of a failed step; None if only the step's own facts decide it."""
 
 Record: TypeAlias = dict[str, Any]
-"""A phase's record as plain values while an event is worked into it; it is typed again before it is kept."""
+"""A phase's record as plain values while an event is applied; it is validated before it is kept."""
 
 
 def event_data(event: AutopilotEventBase, facts: EventFacts | None = None) -> Data:
-    """An event and its facts as the data of an envelope."""
+    """Return an event and its facts as the data of an envelope."""
     data = event.details.plain()
     if event.step is not None:
         data["step"] = event.step.value
@@ -67,7 +67,7 @@ def event_data(event: AutopilotEventBase, facts: EventFacts | None = None) -> Da
 def autopilot_event(
     envelope: Envelope, upcasters: Upcasters = UPCASTERS[Workflow.AUTOPILOT]
 ) -> tuple[AutopilotEvent, EventFacts] | Problem:
-    """The event in an envelope, as the state file writes it, and the facts beside it."""
+    """Return the event of an envelope as the state file writes it, and its facts."""
     data = up_to_date(envelope, upcasters)
     if isinstance(data, Problem):
         return data
@@ -83,7 +83,7 @@ def autopilot_event(
 
 
 def fresh(phase_type: PhaseType) -> Record:
-    """The record of a phase that has not been started."""
+    """Return the record of a phase that has not started."""
     return {
         "phase_type": phase_type,
         "status": PhaseStatus.NOT_STARTED,
@@ -100,9 +100,9 @@ def fresh(phase_type: PhaseType) -> Record:
 
 
 def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -> None:
-    """Work an event into the record of its phase; events that say nothing about it leave it as it is.
+    """Apply an event to the record of its phase; events that do not concern it change nothing.
 
-    `forced` and `scored` say whether the phase runs again by `--force`, and whether it has a score since it started.
+    `forced` and `scored` say whether `--force` runs the phase again, and whether it has a score since it started.
     """
     first = ScoreFlag.FORCE if forced else ScoreFlag.INITIAL
     match event:
@@ -158,7 +158,7 @@ def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -
             if not scored and said.current_score is not None:
                 _score(record, event.timestamp, said.current_score, first, 0)
         case of_quality.ForceReexecutionStarted(details=said) if not record.get("score_history"):
-            if said.previous_score is not None:  # of an earlier run, whose history is not this one's
+            if said.previous_score is not None:  # belongs to an earlier run, whose history is separate
                 _score(record, event.timestamp, said.previous_score, ScoreFlag.INITIAL, 0)
         case of_quality.RemediationCompleted(details=said):
             record["remediation_cycles"] = said.cycle
@@ -203,12 +203,12 @@ def _score(record: Record, timestamp: str, score: float, flag: ScoreFlag, cycle:
 
 
 def _rate(record: Record, score: float) -> None:
-    """The score that stands; a cycle that made it worse is reverted, so callers pass the better one."""
+    """Set the current score; a cycle that lowers it is reverted, so callers pass the better one."""
     record["steps"]["rate"] = {"status": "pass", "alignment_score": score, "score_band": band_of(score)}
 
 
 def add_facts(record: Record, facts: EventFacts) -> None:
-    """Work what an event says beside itself into the record of its phase."""
+    """Apply the facts of an event to the record of its phase."""
     if facts.steps is not None:
         record["steps"] |= facts.steps.plain()
     if facts.tokens is not None:

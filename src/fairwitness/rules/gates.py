@@ -31,7 +31,7 @@ from fairwitness.rules.risk import effective_risk
 
 
 def baseline_exists(tally: Tally, *, tree: str | None = None) -> Open | Blocked:
-    """EG-1: at least one check was run before the change."""
+    """Evaluate EG-1: at least one check was run before the change."""
     rows = [row for row in latest(tally.rows) if row.phase is Phase.BASELINE]
     good = [
         row for row in rows if kind_of(row.check_name, Phase.BASELINE) and is_evidence(row) and tree in (None, row.tree)
@@ -75,9 +75,10 @@ def verification_sufficient(
     baseline: Tally | None = None,
     policy: Policy | None = None,
 ) -> Open | Blocked:
-    """EG-2: enough checks passed, none failed, none is missing.
+    """Evaluate EG-2: enough checks passed, none failed, none is missing.
 
-    `size` is the effective one (a red task is Large); `required` names what the task declared: criteria, readiness.
+    `size` is the effective size (a red task is Large); `required` names the checks that the task declared: criteria,
+    readiness.
     """
     depth = depth_of(size, policy or Policy())
     rows = valued_rows(tally, iteration=iteration, tree=tree, baseline=baseline)
@@ -91,7 +92,7 @@ def verification_sufficient(
     short = depth.checks - len(counted)
     reasons = [", ".join(shut)] if shut else []
     if short > 0:
-        # red before and unknown names excuse nothing: they are told only where they explain a missing count
+        # checks that failed before and unknown names are listed only where they explain a missing count
         lacking += [_told(row, worth) for row, worth in rows if worth in (RowWorth.RED_BEFORE_TOO, RowWorth.UNKNOWN)]
         lacking.append(f"{short} more passing {'check' if short == 1 else 'checks'}")
         reasons.append(f"{len(counted)} of {depth.checks} checks passed")
@@ -115,7 +116,7 @@ def _told(row: CheckRow, worth: RowWorth) -> str:
 
 
 def task_gates(task: TaskFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer]:
-    """EG-1 and EG-2 of one task, at the size that its plan and the files really changed add up to."""
+    """Evaluate EG-1 and EG-2 of one task, at the size that follows from its plan and the files actually changed."""
     risk = effective_risk(task.risk, task.files, policy)
     return (
         baseline_exists(task.baseline),
@@ -132,17 +133,17 @@ def task_gates(task: TaskFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer]
 
 
 def is_verified(task: TaskFacts, policy: Policy) -> bool:
-    """Whether both gates of a task are open: what a merge asks, too."""
+    """Return True if both gates of a task are open; merges require the same."""
     return all(isinstance(answer, Open) for answer in task_gates(task, policy))
 
 
 def task_rows(task: TaskFacts) -> tuple[ValuedRow, ...]:
-    """A task's rows with what each is worth."""
+    """Return a task's evidence rows with their worth."""
     return valued_rows(task.after, iteration=task.round, tree=task.tree, baseline=task.baseline)
 
 
 def check_names(scope: ReviewScope) -> Mapping[Category, str]:
-    """The three checks each reviewer files.
+    """Return the check name of each category that a reviewer judges.
 
     >>> check_names(ReviewScope.CODE)[Category.SECURITY]
     'review-code-security'
@@ -151,7 +152,7 @@ def check_names(scope: ReviewScope) -> Mapping[Category, str]:
 
 
 def verdicts(tally: Tally, *, scope: ReviewScope, round: int) -> Mapping[Perspective, Mapping[Category, CheckRow]]:
-    """Each known reviewer's latest verdicts of this round; a row without a verdict is none."""
+    """Return each known reviewer's latest verdicts of this round, ignoring rows without a verdict."""
     rows = [row for row in latest(tally.rows) if row.phase is Phase.REVIEW and row.round == round and row.verdict]
     return {
         perspective: {
@@ -165,7 +166,7 @@ def verdicts(tally: Tally, *, scope: ReviewScope, round: int) -> Mapping[Perspec
 
 
 def reviewers_submitted(tally: Tally, *, scope: ReviewScope, round: int) -> Open | Blocked:
-    """EG-3: each of the three perspectives has filed a verdict, and nobody else stands in for one."""
+    """Evaluate EG-3: each of the three perspectives submitted a verdict; other instances do not count."""
     said = verdicts(tally, scope=scope, round=round)
     missing = [perspective.value for perspective in Perspective if not said[perspective]]
     count = len(Perspective) - len(missing)
@@ -182,7 +183,7 @@ def reviewers_submitted(tally: Tally, *, scope: ReviewScope, round: int) -> Open
 
 
 def no_blocker(tally: Tally, *, round: int) -> Open | Blocked:
-    """EG-4: nobody, known or not, called this round a blocker; a later row does not take a blocker back."""
+    """Evaluate EG-4: no reviewer, known or not, reported a blocker in this round; a later row does not retract one."""
     rows = [row for row in tally.rows if row.phase is Phase.REVIEW and row.round == round]
     blockers = sorted({(row.check_name, row.instance or "") for row in rows if row.verdict is CategoryVerdict.BLOCKER})
     if not blockers:
@@ -198,7 +199,7 @@ def no_blocker(tally: Tally, *, round: int) -> Open | Blocked:
 
 
 def categories_covered(tally: Tally, *, scope: ReviewScope, round: int) -> Open | Blocked:
-    """EG-5: each of the three perspectives judged all three categories."""
+    """Evaluate EG-5: each of the three perspectives judged all three categories."""
     said = verdicts(tally, scope=scope, round=round)
     missing = [
         f"{perspective.value}: {category.value}"
@@ -220,12 +221,12 @@ def categories_covered(tally: Tally, *, scope: ReviewScope, round: int) -> Open 
 
 
 def approves(of_one: Mapping[Category, CheckRow]) -> bool:
-    """Whether one reviewer judged every category and approved each."""
+    """Return True if one reviewer judged every category and approved each."""
     return len(of_one) == len(Category) and all(row.verdict is CategoryVerdict.APPROVE for row in of_one.values())
 
 
 def majority_approves(tally: Tally, *, scope: ReviewScope, round: int, policy: Policy | None = None) -> Open | Blocked:
-    """EG-6: enough reviewers approve in all three categories."""
+    """Evaluate EG-6: enough reviewers approve in all three categories."""
     needed = (policy or Policy()).review.approvals
     said = verdicts(tally, scope=scope, round=round)
     approving = [perspective for perspective in Perspective if approves(said[perspective])]

@@ -1,6 +1,6 @@
-"""What an executor writes down when something happened to a node: the events of each case, and nothing else.
+"""The events that record what happened to a node of a task graph.
 
-All events of one case stand in one record, so that a killed process leaves either all of them or none.
+All events of one case are written in one ledger record, so that a crash leaves either all of them or none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from fairwitness.rules.schedule import NextTry, after_failure
 
 
 def started(status: NodeStatus, node: DagNode, order: AttemptOrder, now: str) -> tuple[EventData, ...]:
-    """An attempt begins."""
+    """Return the events of an attempt that starts."""
     return (
         _change(status, NodeState.RUNNING, now),
         happened.TaskStarted(nodeId=node.id, attemptId=order.attempt, branch=order.branch, agent=node.worker),
@@ -23,7 +23,7 @@ def started(status: NodeStatus, node: DagNode, order: AttemptOrder, now: str) ->
 
 
 def attempt_ended(status: NodeStatus, result: AttemptResult, *, is_collected: bool, now: str) -> tuple[EventData, ...]:
-    """An attempt, or its helper, came to its end."""
+    """Return the events of an attempt, or of its conflict helper, that ended."""
     if not result.verified:
         return failed(status, result.reason or "it failed", now)
     assert result.commit is not None
@@ -41,12 +41,12 @@ def attempt_ended(status: NodeStatus, result: AttemptResult, *, is_collected: bo
 
 
 def failed(status: NodeStatus, reason: str, now: str) -> tuple[EventData, ...]:
-    """An attempt failed: back to the queue, or out of attempts."""
+    """Return the events of a failed attempt: the node returns to the queue or is out of attempts."""
     return (_change(status, NodeState.FAILED, now, reason=reason), *_again(status, NodeState.FAILED, reason, now))
 
 
 def lost(status: NodeStatus, last_heartbeat: str, now: str) -> tuple[EventData, ...]:
-    """The worker of an attempt gives no sign of life any more."""
+    """Return the events of an attempt whose worker stopped sending heartbeats."""
     reason = f"its worker gave no sign of life since {last_heartbeat}"
     stale = happened.TaskStale(nodeId=status.taskId, attemptId=status.currentAttempt, lastHeartbeat=last_heartbeat)
     return (
@@ -66,7 +66,7 @@ def _again(status: NodeStatus, state: NodeState, reason: str, now: str) -> Itera
 
 
 def reopened(status: NodeStatus, more: int, actor: str, now: str) -> tuple[EventData, ...]:
-    """A person gives a node without attempts more of them: back to the queue."""
+    """Return the events that give a node without attempts more of them and return it to the queue."""
     following = status.currentAttempt + 1
     return (
         happened.TaskReopened(nodeId=status.taskId, maxAttempts=status.maxAttempts + more, actor=actor),
@@ -78,9 +78,10 @@ def reopened(status: NodeStatus, more: int, actor: str, now: str) -> tuple[Event
 
 
 def abandoned(run: GraphRun, reason: str, tip: str, now: str) -> tuple[EventData, ...]:
-    """The run was ended while attempts were under way: each of them failed, and a batch that was begun is through.
+    """Return the events that end a run with attempts under way: each attempt fails, and a started merge batch is
+    closed.
 
-    What waits on its own branch for a refinery is proven, and stays as it is.
+    Verified attempts that wait on their own branch for a refinery keep their state.
     """
     ends = tuple(event for name in run.running() for event in failed(run.nodes[name], reason, now))
     if run.batch is None:
@@ -90,7 +91,7 @@ def abandoned(run: GraphRun, reason: str, tip: str, now: str) -> tuple[EventData
 
 
 def merge_started(batch: int, members: Sequence[MergeMember]) -> tuple[EventData, ...]:
-    """Verified attempts are merged together."""
+    """Return the event of a merge batch that starts."""
     return (happened.MergeStarted(batch=batch, nodes=tuple(member.node for member in members)),)
 
 
@@ -101,7 +102,9 @@ def merge_ended(
     result: MergeResult,
     now: str,
 ) -> tuple[EventData, ...]:
-    """A batch is through: what landed is merged, what is at fault tries again, and the rest goes back to the queue."""
+    """Return the events of a finished merge batch: landed members are merged, the culprit retries, the rest is queued
+    again.
+    """
     assert run.batch is not None
     if result.moved is not None:
         moved: tuple[EventData, ...] = (

@@ -38,51 +38,51 @@ Moving: TypeAlias = (
 )
 
 MOVING: frozenset[str] = frozenset(event.model_fields["type"].default for event in get_args(Moving))
-"""The events that an executor goes by; all others of its run are passed over."""
+"""The event types that change a running graph; all others of its run are ignored."""
 
 _SHAPE: TypeAdapter[Moving] = TypeAdapter(Annotated[Moving, Field(discriminator="type")])
 
 
 class AttemptStage(StrEnum):
-    """How far the current attempt of a node is."""
+    """The stage of a node's current attempt."""
 
     WORKING = "working"
     QUEUED = "queued"
     MERGING = "merging"
     HELPING = "helping"
-    """Somebody solves its conflict with what was merged meanwhile."""
+    """A helper resolves its conflict with changes that were merged in the meantime."""
     WAITING = "waiting"
-    """Verified, on its own branch, until a refinery takes it in."""
+    """Verified and waiting on its own branch until a refinery merges it."""
 
 
 CHILDREN = (AttemptStage.WORKING, AttemptStage.HELPING)
-"""Stages in which a child is at work for the attempt."""
+"""Stages in which a child workflow works on the attempt."""
 RUNNING = (AttemptStage.WORKING, AttemptStage.HELPING, AttemptStage.QUEUED, AttemptStage.MERGING)
 """Stages of a node that is RUNNING."""
 PROVEN = (AttemptStage.QUEUED, AttemptStage.MERGING)
-"""Stages in which nothing more is to be found out about the attempt itself."""
+"""Stages of an attempt that is verified."""
 
 
 class StartedAttempt(NamedTuple):
-    """The current attempt of a node that was started."""
+    """The current attempt of a started node."""
 
     stage: AttemptStage
     attempt: int
     commit: str | None = None
-    """As it was proven last."""
+    """The commit that was verified last."""
     collision: Collision | None = None
-    """What was asked of a helper; an attempt is helped once."""
+    """The conflict given to a helper; an attempt gets a helper once."""
 
 
 class Batch(NamedTuple):
-    """A merge that is under way."""
+    """A merge batch in progress."""
 
     number: int
     nodes: tuple[str, ...]
 
 
 class GraphRun:
-    """A running graph after the events it was told of."""
+    """The state of a running graph after the events applied to it."""
 
     def __init__(
         self,
@@ -94,20 +94,22 @@ class GraphRun:
         first_attempt: int = 1,
         phase: str | None = None,
     ) -> None:
-        """With a `phase` only the events of that graph are taken in; of the others just their merges are counted."""
+        """Create an empty state. With a `phase`, only the events of that graph are applied; of others only merges are
+        counted.
+        """
         self.run_id = run_id
         self.seq = 0
         self.nodes: dict[str, NodeStatus] = {}
         self.work: dict[str, StartedAttempt] = {}
         self._at: dict[AttemptStage, dict[str, None]] = {stage: {} for stage in AttemptStage}
         self.queue: dict[str, None] = {}
-        """Nodes that wait to be merged, first come first."""
+        """Nodes that wait to be merged, in order of arrival."""
         self.batch: Batch | None = None
         self.batches = 0
         self.tip: str | None = None
-        """Where the last batch left the target; None before there was one."""
+        """The target's commit after the last batch; None before the first."""
         self.requests: dict[str, None] = {}
-        """Change requests without an answer; while there is one, nothing new is started."""
+        """Open change requests; while there is one, no new attempt starts."""
         self.is_paused = False
         self.is_over = False
         self._workflow = workflow
@@ -116,7 +118,7 @@ class GraphRun:
         self._add([node.id for node in base.nodes])
 
     def apply(self, envelope: Envelope) -> Problem | None:
-        """Takes in the next event of the run, or says why it cannot be one; then nothing has changed."""
+        """Apply the next event of the run, or return why it cannot be applied; then nothing has changed."""
         if envelope.type not in MOVING or not self.is_about(envelope):
             problem = order_problem(envelope, self._workflow, last_seq=self.seq, run_id=self.run_id)
             if problem is None and envelope.type == "merge.started":
@@ -129,25 +131,25 @@ class GraphRun:
         return problem
 
     def is_about(self, envelope: Envelope) -> bool:
-        """Whether an event of the run tells of this graph, and not of another one of the same run."""
+        """Return True if an event belongs to this graph and not to another one of the same run."""
         return self._phase is None or envelope.phase == self._phase
 
     def in_stage(self, stages: Collection[AttemptStage]) -> tuple[str, ...]:
-        """The nodes whose attempts are at these stages: stage by stage, who came to it first stands first."""
+        """Return the nodes whose attempts are at these stages, by stage and then in order of arrival."""
         return tuple(name for stage in stages for name in self._at[stage])
 
     def running(self) -> tuple[str, ...]:
-        """The nodes that are RUNNING: at work, in the queue, or being merged."""
+        """Return the nodes that are RUNNING: working, queued or being merged."""
         return self.in_stage(RUNNING)
 
     def member(self, node: str) -> MergeMember:
-        """A verified attempt, as a merge takes it."""
+        """Return a verified attempt as a member of a merge."""
         work = self.work[node]
         assert work.commit is not None
         return MergeMember(node=node, attempt=work.attempt, commit=work.commit)
 
     def _put(self, name: str, work: StartedAttempt | None) -> None:
-        """Keeps what is known of a node's attempt, or forgets it."""
+        """Store or remove a node's attempt."""
         before = self.work.pop(name, None)
         if before is not None:
             del self._at[before.stage][name]
@@ -287,7 +289,7 @@ def verified_before(run: GraphRun, dependencies: Mapping[str, tuple[str, ...]], 
 
 
 def taken_in(run: GraphRun, dependencies: Mapping[str, tuple[str, ...]], node: str) -> tuple[str, ...]:
-    """The nodes that are merged when this one is: those that wait on their branches and that it was built upon."""
+    """Return the nodes that are merged together with this one: those waiting on their branches that it was built on."""
     found: dict[str, None] = {}
     waiting = [node]
     while waiting:

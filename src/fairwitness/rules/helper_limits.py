@@ -1,4 +1,4 @@
-"""Whether an agent may start a helper: its role must allow it, and neither depth nor number may run out."""
+"""Limits on helper agents: the role must allow them, and depth and number are bounded."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,8 @@ ROLE_OF: Mapping[int, Role] = {1: Role.THROWAWAY, 2: Role.WORKER, 3: Role.SUB_EX
 
 
 def spawn_problem(who: Role, wanted: str, *, depth: int, started: int, most: int, deepest: int) -> str | None:
-    """Why a helper may not be started; None if it may. `depth` is the asker's own: 0 for the agent of a node.
+    """Return why a helper may not be started, or None. `depth` is that of the requesting agent: 0 for the agent of a
+    node.
 
     >>> spawn_problem(Role.WORKER, "worker-3", depth=0, started=0, most=8, deepest=3)
     'worker-2 may start worker-1, not worker-3'
@@ -28,7 +29,8 @@ def spawn_problem(who: Role, wanted: str, *, depth: int, started: int, most: int
 def subtask_problem(
     status: SubtaskStatus, agent_type: int, wanted: str, waits_for: Mapping[str, SubtaskStatus | None]
 ) -> str | None:
-    """Why a subtask may not be handed out now; `waits_for` are the states of those it depends on, None if unknown.
+    """Return why a subtask may not start now, or None; `waits_for` holds the states of its dependencies, None if
+    unknown.
 
     >>> subtask_problem(SubtaskStatus.PENDING, 1, "worker-1", {"subtask-001": SubtaskStatus.RUNNING})
     'it waits for subtask-001'

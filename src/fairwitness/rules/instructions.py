@@ -23,12 +23,12 @@ from fairwitness.contracts.feature.knowledge import (
 )
 
 MOST_ROUNDS = 3
-"""The largest bound of any loop of the pipeline; a new text may promise no more."""
+"""The largest bound of any loop; a new instruction may not allow more."""
 KEY_LIMIT, VALUE_LIMIT = 120, 2000
 
 
 class Objection(StrEnum):
-    """Every reason to refuse."""
+    """The reasons to refuse a change of instructions or memory."""
 
     PATH = "path_not_governed"
     UNFIT = "patch_does_not_fit"
@@ -50,7 +50,7 @@ class Objection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UpdateJudgement:
-    """An answer: allowed, unless a ground speaks against it."""
+    """The judgement of a change: allowed if there are no objections."""
 
     grounds: tuple[Objection, ...]
 
@@ -60,7 +60,7 @@ class UpdateJudgement:
 
 
 class Statement(NamedTuple):
-    """One statement, spelled so that only its words count; code is no statement about what holds."""
+    """One normalized statement of a text; code is kept apart from statements."""
 
     heading: str
     opening: str
@@ -76,7 +76,7 @@ _PROTECTED = _words(
     *(rf"{phrase}(?![a-z])" for phrase in ("must not", "never", "restricted", "prohibited")),
     *("terminal.only", "redirect", "agent definition", "bounded", "evidence"),
 )
-"""Four words, and one phrase for each of the rules that nothing may change."""
+"""Words and phrases of the rules that no change may touch."""
 _RESTRICTS = _words(
     *("must not", "may not", "never", "restricted", "prohibit", "forbid", "denied", "not allowed", "disallow")
 )
@@ -134,11 +134,12 @@ _SAYS: Mapping[Objection, re.Pattern[str]] = {
         r"(?:void|suspended|lifted|obsolete)"
     ),
 }
-"""What a new statement may not say, unless it says that this very thing is not to be done."""
+"""What a new statement must not say, unless it forbids exactly that."""
 
 
 def judge_update(update: InstructionUpdate, old: str, new: str | None, *, has_secret: bool) -> UpdateJudgement:
-    """Whether a change may be proposed: the file as it is, and as it would be; None if the patch does not fit it.
+    """Judge whether a change may be proposed; `old` and `new` are the file before and after, `new` is None if the patch
+    fails.
 
     >>> update = InstructionUpdate(file_path=".github/instructions/a.md", change_type="append",
     ...     change_summary="less work", patch="Skip the tests of slow folders.")
@@ -161,7 +162,7 @@ def may_apply(
     proposer: str,
     approved_by: str | None,
 ) -> UpdateJudgement:
-    """Whether a change may be written into the file: only one that may be proposed, and that a person approved."""
+    """Judge whether a change may be written to the file: it is acceptable as a proposal and approved by a person."""
     found = set(judge_update(update, old, new, has_secret=has_secret).grounds)
     if update.file_path.casefold() == COPILOT_INSTRUCTIONS:
         found.add(Objection.NEVER)
@@ -176,7 +177,9 @@ def may_apply(
 
 
 def judge_memory(key: str, value: str, *, has_secret: bool) -> UpdateJudgement:
-    """Whether something learned may be kept for later runs: it is read as data, and must be harmless if it is not."""
+    """Judge whether a learned fact may be kept: later runs read it as data, and it must be harmless as an instruction
+    too.
+    """
     text = f"{key}\n\n{value}"
     found = _of_form(text, has_secret) | _of_change("", text)
     if len(key) > KEY_LIMIT or len(value) > VALUE_LIMIT:
@@ -185,7 +188,7 @@ def judge_memory(key: str, value: str, *, has_secret: bool) -> UpdateJudgement:
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """The statements of a Markdown text; what is commented out is none, and its front matter says where all hold."""
+    """Return the statements of a Markdown text, without comments; front matter sets the scope of all statements."""
     front = found.group() if (found := _FRONT.match(text)) else ""
     heading = scope = _spelled(front)
     opening, is_code, is_item = "", False, False
@@ -231,7 +234,7 @@ def _of_change(old: str, new: str) -> set[Objection]:
 
 
 def _says(pattern: re.Pattern[str], text: str) -> bool:
-    """Whether a statement says it anywhere without a denial just before; one thing denied does not cover the next."""
+    """Return True if a statement matches without a negation just before; a negated match does not cover the next."""
     match = pattern.search(f"{text} ")
     while match is not None and _DENIED.search(text[: match.start()]):
         match = pattern.search(f"{text} ", match.start() + 1)
@@ -239,7 +242,7 @@ def _says(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _raises_a_limit(gone: Iterable[str], come: Iterable[str]) -> bool:
-    """A bound that is gone is a bound raised, unless the same sentence with no larger number stands instead."""
+    """Return True if a bound is removed or raised; the same sentence with no larger number is no raise."""
     was: dict[str, list[tuple[int, ...]]] = {}
     for text in filter(_bounds, gone):
         was.setdefault(_NUMBER.sub("#", text), []).append(_numbers(text))
@@ -256,7 +259,7 @@ def _raises_a_limit(gone: Iterable[str], come: Iterable[str]) -> bool:
 
 
 def _bounds(text: str) -> tuple[int, ...]:
-    """The numbers of a sentence near its words about loops."""
+    """Return the numbers of a sentence that are close to words about loops."""
     return tuple(
         number
         for found in _LOOPS.finditer(text)
@@ -281,13 +284,13 @@ def _of_form(text: str, has_secret: bool) -> set[Objection]:
 
 
 def _is_governed(path: str) -> bool:
-    """A file of the governed folder that defines no agent, or the one file beside it."""
+    """Return True for a governed instruction file that does not define an agent."""
     inside = path.startswith(INSTRUCTIONS_FOLDER) and not path.casefold().endswith(".agent.md")
     return relative_path_problem(path) is None and (inside or path == COPILOT_INSTRUCTIONS)
 
 
 def _spelled(text: str) -> str:
-    """Words alone: one spelling of white space, case, emphasis and small numbers."""
+    """Normalize white space, case, emphasis and small numbers."""
     plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return _COUNTED.sub(lambda word: str(_COUNTS.index(word.group())), re.sub(r"[*`]", "", plain)).strip()
 

@@ -1,4 +1,4 @@
-"""The sixteen integrity checks of a phase: each says nothing, warns, has steps done again, or fails it."""
+"""The sixteen integrity checks of a phase: each passes, warns, has steps repeated, or fails the phase."""
 
 import json
 import re
@@ -27,11 +27,11 @@ from fairwitness.rules.integrity_evidence import (
 from fairwitness.rules.scores import RubberStamp, rubber_stamp, tenths, uniform_tail
 
 INDEPENDENT = (StepName.VERIFY, StepName.JUDGE, StepName.RATE)
-"""The steps that nobody may do who did another one."""
+"""Steps that must be done by an agent that did no other step."""
 
 
 def written_score(document: str) -> str | None:
-    """The score of a rating as it was written: once read, 8 and 8.0 are the same number.
+    """Return the score of a rating as it was written: once parsed, 8 and 8.0 are the same number.
 
     >>> [written_score(f'{{"alignment_score": {score}}}') for score in ("8", "8.0", "null")]
     ['8', '8.0', None]
@@ -73,7 +73,7 @@ def _checks(facts: IntegrityFacts, *, completed: bool) -> Iterator[Remark]:
         ("compile", said.compile, seen.compile),
         ("lint", said.lint, seen.lint),
         ("build", said.build, build),
-        ("tests", seen.tests, seen.tests),  # a return has no word for them
+        ("tests", seen.tests, seen.tests),  # a return cannot express them
     )
     for name, told, found in pairs:
         if told != found:
@@ -132,7 +132,7 @@ def score_is_earned(facts: IntegrityFacts) -> Iterator[Remark]:
         yield again("there is a score that no rater wrote", StepName.RATE)
     elif _ONE_DECIMAL.fullmatch(raw) is None:
         yield again(f"the score is written as {raw}, not with one decimal", StepName.RATE)
-    elif tenths(float(raw)) < tenths(score):  # a lower one is what the harness took away
+    elif tenths(float(raw)) < tenths(score):  # a lower score results from deductions by Fair Witness
         yield fails(f"the score {score} is higher than the rater's {raw}")
     stamp = stamp_of(facts)
     if stamp is not None:
@@ -141,7 +141,7 @@ def score_is_earned(facts: IntegrityFacts) -> Iterator[Remark]:
 
 
 def stamp_of(facts: IntegrityFacts) -> RubberStamp | None:
-    """The suspicion that this score raises after those before it."""
+    """Return the rubber-stamp suspicion that this score raises after the earlier ones."""
     score = facts.returned.alignment_score
     return None if score is None else rubber_stamp((*facts.standing.earlier_tenths, tenths(score)))
 
@@ -188,7 +188,7 @@ IntegrityRule: TypeAlias = Callable[[IntegrityFacts], Iterator[Remark]]
 
 
 class IntegrityCheck(NamedTuple):
-    """One row of the table."""
+    """One integrity check."""
 
     number: int
     name: str
@@ -225,7 +225,7 @@ class IntegrityVerdict(Contract):
 
 
 def integrity(facts: IntegrityFacts) -> IntegrityVerdict:
-    """What all checks say together. What was enforced once and is asked for again is a failure."""
+    """Return the result of all checks. A step that would have to be repeated a second time is a failure."""
     findings = tuple(
         IntegrityFinding(number=number, name=name, answer=_due(said, facts), because=said.because, again=said.again)
         for number, name, rule in CHECKS

@@ -1,4 +1,4 @@
-"""The integrity checks of evidence: what was shown for a phase, what the harness saw, and why a person is asked."""
+"""Integrity checks about evidence: what a phase presents, what Fair Witness observed, and why a person is asked."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -13,11 +13,11 @@ from fairwitness.rules.scores import may_defer
 
 _PLACE = re.compile(r"(?<![\w./@-])(?P<path>[\w./@-]+):[1-9]\d*\b")
 JUDGED = (PhaseOutcome.COMPLETED, PhaseOutcome.NEEDS_HUMAN_VERIFICATION)
-"""Outcomes that rest on a verification; the others claim nothing that could be false to our harm."""
+"""Outcomes that rest on a verification; the others make no claim that could be wrongly positive."""
 
 
 def has_place(text: str) -> bool:
-    """Whether a text names a line of a file.
+    """Return True if a text names a line of a file.
 
     >>> [has_place(text) for text in ("src/a.py:12 -- def f", "Makefile:3", "at 14:30", "http://localhost:80", "yes")]
     [True, True, False, False, False]
@@ -26,7 +26,7 @@ def has_place(text: str) -> bool:
 
 
 def places(text: str) -> tuple[str, ...]:
-    """The files that a text names with a line.
+    """Return the files that a text names with a line.
 
     >>> places("src/a.py:12 returns None, and bin/tool:3 too; see http://x:80")
     ('src/a.py', 'bin/tool')
@@ -35,7 +35,7 @@ def places(text: str) -> tuple[str, ...]:
 
 
 def _is_file(path: str) -> bool:
-    """Whether it is a file rather than a host, a time or a word before a colon."""
+    """Return True for a file, False for a host, a time or a word before a colon."""
     folder, _, name = path.rpartition("/")
     suffix = name.rpartition(".")[2] if "." in name else ""
     if path.startswith("//"):  # what stands behind the colon of an address
@@ -44,7 +44,7 @@ def _is_file(path: str) -> bool:
 
 
 def is_shown(text: str) -> bool:
-    """Whether a piece of evidence is one: a line of a file, or a command with its result.
+    """Return True if a text is evidence: a line of a file, or a command with its result.
 
     >>> is_shown("pytest -q -> 3 passed"), is_shown("-> fine"), is_shown("I looked at it")
     (True, False, False)
@@ -54,28 +54,28 @@ def is_shown(text: str) -> bool:
 
 
 def again(because: str, *steps: StepName) -> Remark:
-    """An enforcement: these steps are started once more."""
+    """Return an enforcement: these steps are repeated."""
     return Remark(answer=IntegrityAnswer.ENFORCEMENT, because=because, again=steps)
 
 
 def fails(because: str) -> Remark:
-    """A failure."""
+    """Return a failure."""
     return Remark(answer=IntegrityAnswer.FAILURE, because=because)
 
 
 def warns(because: str) -> Remark:
-    """A warning."""
+    """Return a warning."""
     return Remark(answer=IntegrityAnswer.WARNING, because=because)
 
 
 def verified_by_harness(facts: IntegrityFacts) -> bool:
-    """Whether no agent took part in the verification."""
+    """Return True if no agent took part in the verification."""
     runs = [run for run in facts.seen.ran if run.step is StepName.VERIFY]
     return bool(runs) and all(run.session is None for run in runs)
 
 
 def claims_it_was_there(facts: IntegrityFacts) -> bool:
-    """Whether a completed phase says that nothing had to be done."""
+    """Return True if a completed phase claims that nothing had to be done."""
     steps = facts.returned.pipeline_steps
     skipped = steps.triage.status is TriagedStatus.VERIFY_ONLY or steps.execute.status is WorkedStatus.SKIPPED
     return facts.returned.status is PhaseOutcome.COMPLETED and (skipped or not facts.seen.commits)
@@ -116,7 +116,7 @@ def _screens(facts: IntegrityFacts) -> bool:
 
 
 class EvidenceKind(StrEnum):
-    """What counts as evidence for a type of phase; each value ends the sentence that asks for it."""
+    """The kinds of evidence for a type of phase; each value ends the sentence that asks for it."""
 
     FILES = "a file that was looked at"
     COMMANDS = "a command that was run"

@@ -10,18 +10,18 @@ from typing import NamedTuple
 from fairwitness.contracts.autopilot.roadmap import LineProblem, at_line
 
 MOST_SIGNS = 1_000_000
-"""How long a text may be; a roadmap of a thousand phases has half of that."""
+"""The maximum length of a text; a roadmap with a thousand phases needs half of it."""
 
 _ENDS = re.compile(r"\r\n|\r|\n")
 _ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffd]")
-"""Signs that no editor shows as they are: control signs, halves of pairs, turned writing, what could not be decoded."""
+"""Characters that editors do not show: control characters, lone surrogates, bidirectional marks, decoding errors."""
 _FENCE = re.compile(r"(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?(?P<fence>`{3,}|~{3,})(?P<rest>.*)")
 _RULES = ({"-"}, {"*"}, {"_"}, {"="})
 _ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)")
 
 
 class MarkdownLine(NamedTuple):
-    """One line: its number, how far it is indented, and its text without white space around it."""
+    """One line: its number, its indentation and its stripped text."""
 
     number: int
     indent: int
@@ -29,21 +29,21 @@ class MarkdownLine(NamedTuple):
 
 
 class Heading(NamedTuple):
-    """How deep a heading stands, and what it says."""
+    """The level and the text of a heading."""
 
     level: int
     title: str
 
 
 class MarkdownLines(NamedTuple):
-    """What is said, line by line, and what keeps the rest from being read; a hidden line is an empty one."""
+    """The visible lines of a text and the problems that prevent reading the rest; a hidden line is empty."""
 
     said: tuple[MarkdownLine, ...]
     problems: tuple[LineProblem, ...]
 
 
 def said_lines(text: str) -> MarkdownLines:
-    """The lines outside of code fences and comments.
+    """Return the lines outside of code fences and comments.
 
     >>> [line.text for line in said_lines("# a\\n```\\n# b\\n```\\n<!-- c -->\\nd").said]
     ['# a', '', '', '', '', 'd']
@@ -86,7 +86,7 @@ def _closes(fence: str, text: str) -> bool:
 
 
 def _is_rule(text: str) -> bool:
-    """A line drawn across the page, or under a heading."""
+    """Return True for a horizontal rule or a heading underline."""
     return len(text) >= 3 and set(text) - {" ", "\t"} in _RULES
 
 
@@ -96,9 +96,10 @@ def _indent(row: str) -> int:
 
 
 def heading_of(line: MarkdownLine) -> Heading | None:
-    """The heading a line is, if it is one.
+    """Return the heading on a line, or None.
 
-    >>> heading_of(MarkdownLine(1, 0, "## In C# ##")), heading_of(MarkdownLine(1, 4, "# an example")), heading_of(MarkdownLine(1, 0, "#1"))
+    >>> lines = MarkdownLine(1, 0, "## In C# ##"), MarkdownLine(1, 4, "# an example"), MarkdownLine(1, 0, "#1")
+    >>> tuple(map(heading_of, lines))
     (Heading(level=2, title='In C#'), None, None)
     """
     level = len(line.text) - len(line.text.lstrip("#"))
@@ -112,7 +113,7 @@ def heading_of(line: MarkdownLine) -> Heading | None:
 
 
 def item_of(text: str) -> str | None:
-    """What stands behind the mark of a list, if the line begins with one.
+    """Return the text of a list item, or None if the line is none.
 
     >>> [item_of(text) for text in ("- a", "2.\\tb", "*", "-a", "**a**")]
     ['a', 'b', '', None, None]

@@ -1,4 +1,4 @@
-"""Where a forge run stands and what comes next: a fold over its events, and one function that names the next move."""
+"""The progress of a forge run, folded from its events, and its next move."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -11,42 +11,42 @@ from fairwitness.contracts.graph.forge_order import Decider, ForgeTable
 
 
 class RequestProgress(NamedTuple):
-    """A change request."""
+    """The progress of a change request."""
 
     status: ChangeRequestStatus
     emitted_by: str
     refused: int = 0
-    """How often what the captain made of it did not fit."""
+    """How many of the captain's extensions for it did not fit."""
 
 
 class ForgeProgress(NamedTuple):
-    """A run as a whole."""
+    """The progress of a forge run."""
 
     proposals: int = 0
-    """How many plans the captain made."""
+    """The number of plans that the captain proposed."""
     is_proposed: bool = False
-    """Whether the last of them still stands."""
+    """Whether the last plan is still proposed."""
     is_approved: bool = False
     is_started: bool = False
     is_over: bool = False
     asked: int = 0
-    """The last round of the interview in which the captain asked something; 0 if none."""
+    """The last interview round in which the captain asked questions; 0 if none."""
     answered: int = 0
-    """The last one that a person answered, or sent back with its plan."""
+    """The last round that a person answered, or ended by returning the plan."""
     returned: int = 0
-    """How often a person sent a plan back."""
+    """How many times a person returned a plan."""
     requests: Mapping[str, RequestProgress] = {}
     gates: tuple[str, ...] = ()
-    """The questions that are settled, by the names under which they are waited for."""
+    """The names of the answered questions."""
 
     def active(self) -> tuple[str, ...]:
-        """Requests without an end, oldest first."""
+        """Return the unfinished requests, oldest first."""
         ended = (ChangeRequestStatus.REJECTED, ChangeRequestStatus.APPLIED)
         return tuple(name for name, request in self.requests.items() if request.status not in ended)
 
 
 def forge_progress(envelopes: Iterable[Envelope], onto: ForgeProgress = ForgeProgress()) -> ForgeProgress:  # noqa: B008  # it cannot be changed
-    """The run after these events."""
+    """Return the progress after these events."""
     course = onto
     for envelope in envelopes:
         before = _gate(course)
@@ -57,7 +57,7 @@ def forge_progress(envelopes: Iterable[Envelope], onto: ForgeProgress = ForgePro
 
 
 def _gate(course: ForgeProgress) -> str | None:
-    """What is waited for, where a person decides everything."""
+    """Return the question that waits for an answer in an interactive run."""
     return next_move(course, ApprovalMode.INTERACTIVE, ForgeTable(change_requests=Decider.PERSON)).gate
 
 
@@ -68,12 +68,12 @@ def _after(course: ForgeProgress, envelope: Envelope) -> ForgeProgress:
             spoken = {"asked": data["round"]} if data["speaker"] == "captain" else {"answered": data["round"]}
             return course._replace(**spoken)
         case "plan.proposed":
-            made = 0 if course.is_proposed else 1  # one that a person edited is still the captain's
+            made = 0 if course.is_proposed else 1  # a plan that a person edited still counts as the captain's
             return course._replace(proposals=course.proposals + made, is_proposed=True)
         case "plan.approved":
             return course._replace(is_approved=True)
         case "plan.returned":
-            # whoever sends it back has said what there was to say: questions that went with it are not asked again
+            # returning a plan answers the questions that came with it, so they are not asked again
             return course._replace(is_proposed=False, returned=course.returned + 1, answered=course.asked)
         case "run.started":
             return course._replace(is_started=True)
@@ -104,14 +104,14 @@ def _request(course: ForgeProgress, cr_id: str, request: RequestProgress) -> For
 
 
 class ForgeMoveKind(StrEnum):
-    """What a run does next."""
+    """The kinds of moves of a forge run."""
 
     PLAN = "plan"
     """Ask the captain for a plan."""
     WAIT = "wait"
-    """For a person."""
+    """Wait for a person."""
     SEAL = "seal"
-    """Approve the plan without asking anybody."""
+    """Approve the plan without asking a person."""
     START = "start"
     EXECUTE = "execute"
     REPLAN = "replan"
@@ -120,11 +120,11 @@ class ForgeMoveKind(StrEnum):
 
 
 class ForgeMove(NamedTuple):
-    """The next move, and what it is about."""
+    """The next move and its subject."""
 
     kind: ForgeMoveKind
     gate: str | None = None
-    """The question that is waited for."""
+    """The question to wait for."""
     request: str | None = None
 
 
@@ -132,7 +132,7 @@ INTERVIEW, REVIEW = "interview", "plan-review"
 
 
 def next_move(course: ForgeProgress, mode: ApprovalMode, limits: ForgeTable) -> ForgeMove:
-    """What follows from where a run stands."""
+    """Return the next move of a run."""
     if course.is_over:
         return ForgeMove(ForgeMoveKind.END)
     if not course.is_approved:

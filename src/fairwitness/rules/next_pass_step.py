@@ -1,4 +1,4 @@
-"""Where a pass through a phase goes next: a step, or its end. The steps themselves decide nothing."""
+"""The next step of a pass through a phase, or its end. The steps themselves decide nothing."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -11,9 +11,9 @@ from fairwitness.contracts.autopilot.vocabulary import Recommendation, StepName,
 from fairwitness.rules.breaker import LowScoreMove, after_low_score, may_retry
 
 PLAN_ROUNDS = 3
-"""How often a plan is written for one research before the phase fails."""
+"""The maximum number of plans for one research before the phase fails."""
 PLAN_CONFIDENCE = 7
-"""How sure the plan checker has to be at least."""
+"""The minimum confidence of the plan checker."""
 
 
 def next_step(
@@ -24,12 +24,12 @@ def next_step(
     *,
     repeated: Sequence[StepResult] = (),
 ) -> PassMove:
-    """The next move of a pass after these results; `retries` says what the phase and the run used up before it.
+    """Return the next move of a pass after these results; `retries` counts what the phase and the run used before it.
 
-    `repeated` are the results of the passes of which it does steps again: what is not done again holds as it was.
+    `repeated` are the results of the passes whose steps it repeats: steps that are not repeated keep their results.
     """
     if not results:
-        # what comes after a step that is done again is done again too, so it is the earliest that counts
+        # all steps after a repeated step are repeated too, so the earliest one counts
         return _step(next((step for step in StepName if step in asked.again), StepName.PREFLIGHT), results)
     last = results[-1]
     if last.halt is not None:
@@ -68,7 +68,9 @@ def _after_preflight(asked: PhasePass, results: Sequence[StepResult]) -> PassMov
 def _after_plan_check(results: Sequence[StepResult]) -> PassMove:
     last = results[-1]
     plan = next((result for result in reversed(results) if result.step is StepName.PLAN), None)
-    if last.good and plan is not None and plan.splits:  # only now: its parts are carried out without another check
+    if (
+        last.good and plan is not None and plan.splits
+    ):  # only after the check, because the parts are executed without another check
         return _ends(PhaseOutcome.SPLIT_REQUEST, Recommendation.PROCEED, "the plan is too large for one phase")
     if last.good:
         return _step(StepName.EXECUTE, results)
@@ -114,7 +116,7 @@ def _after_rate(
 
 
 def _spent(results: Sequence[StepResult], before: Retries) -> Retries:
-    """What was used up before, and in this pass."""
+    """Return the retries used before and in this pass."""
     debugged = sum(result.step is StepName.DEBUG for result in results)
     replanned = max(0, sum(result.step is StepName.RESEARCH for result in results) - 1)
     return Retries(

@@ -1,4 +1,4 @@
-"""Where an autopilot run goes next: a pass of a phase, a decision about one that returned, a person, or its end."""
+"""The next move of an autopilot run: a pass of a phase, a decision about a returned pass, a question, or the end."""
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
@@ -14,17 +14,17 @@ from fairwitness.rules.run_flags import Takes, run_mode
 
 
 class RunMoveKind(StrEnum):
-    """What a run does next."""
+    """The kinds of moves of an autopilot run."""
 
     BEGIN = "begin"
-    """Write down the first pass of a phase."""
+    """Record a new pass of a phase."""
     PASS = "pass"
-    """Go through a pass that was written down."""
+    """Execute a recorded pass."""
     DECIDE = "decide"
     """Decide about a pass that returned, or about a phase whose parts have all returned."""
     SKIP = "skip"
     REPORT = "report"
-    """Say how things stand before a person is waited for."""
+    """Report the state of the run before it waits for a person."""
     WAIT = "wait"
     PAUSE = "pause"
     FINISH = "finish"
@@ -32,7 +32,7 @@ class RunMoveKind(StrEnum):
 
 
 class RunMove(Contract):
-    """The move, and what it is about."""
+    """The next move and its subject."""
 
     kind: RunMoveKind
     phase: Maybe[PhaseId] = None
@@ -42,27 +42,27 @@ class RunMove(Contract):
 
 
 class RunFacts(Contract):
-    """What a run's ledger says of its passes."""
+    """The facts about a run's passes, from its ledger."""
 
     status: AutopilotRunStatus
     statuses: Mapping[PhaseId, PhaseStatus]
     begun: tuple[PhasePass, ...]
-    """Every pass that was written down, in order."""
+    """Every recorded pass, in order."""
     returned: tuple[tuple[PhaseId, Positive], ...]
     verdicts: tuple[PassDecision, ...]
     processed: Count
-    """Phases that ended since the run was begun or resumed last."""
+    """Phases that ended since the run last started or resumed."""
     reported: Flag
-    """Whether it was said how things stand since the last phase ended."""
+    """Whether the state was reported since the last phase ended."""
 
 
 def verdict_gate(phase: str) -> str:
-    """The gate at which a run waits for the verdict about a phase."""
+    """Return the gate at which a run waits for the verdict on a phase."""
     return f"verdict:{phase}"
 
 
 def next_move(order: AutopilotOrder, facts: RunFacts) -> RunMove:
-    """The next move of a run."""
+    """Return the next move of a run."""
     if facts.status is not AutopilotRunStatus.RUNNING:
         return RunMove(kind=RunMoveKind.END)
     under_way = _under_way(facts)
@@ -72,7 +72,7 @@ def next_move(order: AutopilotOrder, facts: RunFacts) -> RunMove:
     skipped = _skipped(plans, facts.statuses)
     if skipped is not None:
         return skipped
-    # a phase that was started and has no pass under way was left in between, or is to be tried again
+    # a started phase without a running pass was interrupted between passes, or is to be retried
     started = tuple(plan.id for plan in plans if plan.place is PhasePlace.RUNNING)
     ready = started or next_phases(plans)
     if ready and not started and order.pause_after is not None and facts.processed >= order.pause_after:
@@ -89,18 +89,18 @@ def next_move(order: AutopilotOrder, facts: RunFacts) -> RunMove:
 
 
 def waits_for_a_person(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> bool:
-    """Whether nothing is left that a run could do before a person has said something."""
+    """Return True if the run can do nothing more until a person answers."""
     plans = _plans(order, statuses)
     return roadmap_end(plans) is RoadmapEnd.WAITS_FOR_A_PERSON
 
 
 def is_at_its_end(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> bool:
-    """Whether every phase that a run takes up has ended, or cannot be begun because of one that failed."""
+    """Return True if every selected phase has ended or is blocked by a failed one."""
     return roadmap_end(_plans(order, statuses)) in (RoadmapEnd.COMPLETED, RoadmapEnd.FAILED)
 
 
 def _under_way(facts: RunFacts) -> RunMove | None:
-    """What a pass that was begun asks for, the latest first: a part of a phase comes before the phase."""
+    """Return the move that a recorded pass needs, latest first: a part of a phase comes before the phase."""
     returned = set(facts.returned)
     decided = {(verdict.phase, verdict.number): verdict for verdict in facts.verdicts}
     for begun in reversed(facts.begun):
@@ -114,24 +114,24 @@ def _under_way(facts: RunFacts) -> RunMove | None:
         parts = [part.phase for part in verdict.parts if (part.phase, part.number) in known]
         has_failed = any(facts.statuses.get(part) is PhaseStatus.FAILED for part in parts)
         if verdict.parts and (has_failed or (verdict.phase, verdict.number + 1) in decided):
-            continue  # without one part the whole phase has failed, so its others are not begun
+            continue  # a failed part fails the whole phase, so its other parts are not started
         for another in (*verdict.parts, *(() if verdict.next is None else (verdict.next,))):
             if (another.phase, another.number) not in known:
                 return RunMove(kind=RunMoveKind.BEGIN, phase=another.phase, number=another.number)
-    for verdict in facts.verdicts:  # only now: a part may have been wanted once more
+    for verdict in facts.verdicts:  # only now, because a part may need another pass
         if verdict.parts and (verdict.phase, verdict.number + 1) not in decided:
             return RunMove(kind=RunMoveKind.DECIDE, phase=verdict.phase, number=verdict.number + 1)
     return None
 
 
 def _next_number(facts: RunFacts, phase: str) -> int:
-    """The number of the next pass of a phase; the decision about a split phase has a number too, and no pass."""
+    """Return the number of the next pass of a phase; the decision about a split phase uses a number without a pass."""
     passes = [begun.number for begun in facts.begun if begun.phase == phase]
     return 1 + max((*passes, *(verdict.number for verdict in facts.verdicts if verdict.phase == phase)), default=0)
 
 
 def _plans(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> tuple[PhasePosition, ...]:
-    """What is left to do of the phases that this run takes up; what others need is for the preflight to see."""
+    """Return the positions of the selected phases; the preflight checks dependencies on others."""
     taken = set(order.phases)
     phases = [
         RoadmapPhase(
@@ -146,7 +146,7 @@ def _plans(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> tuple[
     done = frozenset(left_alone(order))
     while True:
         plans = roadmap_plan(phases, statuses, done_before=done)
-        # taken up, found finished by an earlier run, and told so: nothing more is to be done about it
+        # selected, but finished by an earlier run and recorded as skipped: nothing is left to do
         ready = [phase for phase in next_phases(plans) if statuses.get(phase) is PhaseStatus.SKIPPED]
         finished = {phase for phase in ready if is_finished(order, phase)}
         if not finished:
@@ -155,19 +155,19 @@ def _plans(order: AutopilotOrder, statuses: Mapping[str, PhaseStatus]) -> tuple[
 
 
 def left_alone(order: AutopilotOrder) -> Collection[str]:
-    """The phases that an earlier run completed and that this one does not touch."""
+    """Return the phases that an earlier run completed and that this run leaves unchanged."""
     if run_mode(frozenset(order.flags)).takes is not Takes.UNFINISHED:
         return ()
     return [phase for phase in order.earlier if is_finished(order, phase)]
 
 
 def is_finished(order: AutopilotOrder, phase: str) -> bool:
-    """Whether an earlier run completed a phase."""
+    """Return True if an earlier run completed a phase."""
     return phase in order.earlier and order.earlier[phase].status is PhaseStatus.COMPLETED
 
 
 def _skipped(plans: Sequence[PhasePosition], statuses: Mapping[str, PhaseStatus]) -> RunMove | None:
-    """A phase that is not run, as long as nobody has said so."""
+    """Return the move that records a skipped phase, or None if all are recorded."""
     for plan in plans:
         untold = statuses.get(plan.id) is PhaseStatus.NOT_STARTED
         if untold and plan.place in (PhasePlace.BLOCKED, PhasePlace.DONE):

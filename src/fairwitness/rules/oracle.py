@@ -1,7 +1,8 @@
-"""Which files judge a change rather than make it: tests, and what steers tests, linters, builds and CI.
+"""Oracle files: the files that judge a change (tests, and the configuration of tests, linters, builds and CI).
 
-Judged by the path alone, so that nothing a file says about itself counts. In doubt a file is an oracle: a change to one
-is shown, a change to production code is what was asked for.
+Only the path decides, so a file's content cannot exempt it. In doubt a file is an oracle: a change to an oracle is
+reported, a change to production code is expected. Files that mix dependencies with tool settings are compared setting
+by setting.
 """
 
 import json
@@ -20,7 +21,7 @@ _DEPTH = 6
 
 
 class SettingTurn(StrEnum):
-    """What became of one setting."""
+    """How one setting changed."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -35,7 +36,7 @@ class Section(NamedTuple):
     """`[tool.ruff.lint] ignore`, `scripts.test`."""
     turn: SettingTurn
     oracle: bool
-    """Whether it steers what judges the change; dependencies and metadata do not."""
+    """Whether it affects how the change is judged; dependencies and metadata do not."""
 
     @property
     def text(self) -> str:
@@ -48,7 +49,7 @@ _PACKAGING_TOOLS = frozenset(
     | {"scikit-build", "versioneer", "towncrier", "commitizen", "bumpversion", "semantic_release", "hatch-vcs"}
 )
 _STEERS = frozenset({"scripts", "envs", "tasks"})
-"""Parts of packaging tools that say how tests are run."""
+"""Tables of packaging tools that define how tests are run."""
 _JSON_PROJECT = frozenset(
     {"dependencies", "devDependencies", "peerDependencies", "peerDependenciesMeta", "optionalDependencies"}
     | {"bundledDependencies", "bundleDependencies", "overrides", "resolutions", "engines", "engineStrict", "os", "cpu"}
@@ -60,7 +61,7 @@ _INI_PROJECT = frozenset({"metadata", "options", "bdist_wheel", "egg_info", "sdi
 
 
 def mixed_sections(path: str, before: str | None, after: str | None) -> tuple[Section, ...]:
-    """Which settings of a file differ, None standing for no file; a file that cannot be read differs as a whole.
+    """Return the settings of a file that differ; None stands for no file. An unreadable file differs as a whole.
 
     >>> old, new = "[tool.ruff.lint]\\nignore = []", "[tool.ruff.lint]\\nignore = ['E501']"
     >>> [section.text for section in mixed_sections("pyproject.toml", old, new)]
@@ -76,7 +77,7 @@ def mixed_sections(path: str, before: str | None, after: str | None) -> tuple[Se
 
 
 Settings = Mapping[tuple[str, ...], str]
-"""Every setting by its way through the file, with its value spelled."""
+"""Every setting by its path in the file, with its value as text."""
 
 
 def _settings(path: str, text: str | None) -> Settings:
@@ -100,7 +101,7 @@ def _leaves(way: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...],
         for key, inner in value.items():
             yield from _leaves((*way, key), inner)
     else:
-        # spelled, because true is not 1, and an order of keys means nothing
+        # as text, because true equals 1 in Python, and the order of keys is irrelevant
         yield way, json.dumps(value, sort_keys=True, default=repr)
 
 
@@ -123,7 +124,7 @@ def _name(path: str, way: tuple[str, ...]) -> str:
 
 
 def _steers(path: str, way: tuple[str, ...]) -> bool:
-    """Whether a setting may change a verdict; what nobody knows may."""
+    """Return True if a setting may change a verdict; unknown settings may."""
     if not way:
         return True
     name = path.rpartition("/")[2].lower()
@@ -137,7 +138,7 @@ def _steers(path: str, way: tuple[str, ...]) -> bool:
 
 
 class PathKind(StrEnum):
-    """What a path is to a change."""
+    """The kind of a path."""
 
     TEST = "test"
     """Tests and everything in their folders: helpers, fixtures, data, snapshots."""
@@ -146,7 +147,7 @@ class PathKind(StrEnum):
     CI = "ci"
     BUILD_CONFIG = "build-config"
     MIXED_CONFIG = "mixed-config"
-    """Dependencies, tests and linters in one file: `mixed_sections` tells its parts apart."""
+    """Dependencies, tests and linters in one file; `mixed_sections` separates them."""
     LOCK = "lock"
     DOCS = "docs"
     PRODUCTION = "production"
@@ -165,7 +166,7 @@ ORACLES = frozenset(
 
 
 def _names(*words: str) -> re.Pattern[str]:
-    """One pattern of shell-like names: `*` is anything."""
+    """Return one pattern for names in which `*` matches anything."""
     return re.compile("|".join(re.escape(word).replace(r"\*", ".*") for word in words))
 
 
@@ -262,7 +263,7 @@ _TEST_CLASSES = re.compile(
 
 
 def kind_of_path(path: str) -> PathKind:
-    """What a path, relative to the repository, is to a change.
+    """Return the kind of a path, relative to the repository.
 
     >>> [kind_of_path(path).value for path in ("tests/data/a.json", "src/a.py", "pyproject.toml", "Jenkinsfile")]
     ['test', 'production', 'mixed-config', 'ci']
@@ -294,12 +295,12 @@ def _is_below(folders: Sequence[str], known: Sequence[str]) -> bool:
 
 
 def is_oracle(path: str) -> bool:
-    """Whether a file judges the change."""
+    """Return True if a file judges the change."""
     return kind_of_path(path) in ORACLES
 
 
 class PathChange(StrEnum):
-    """What a change did to a path, as git spells it."""
+    """How a change affected a path, in git's letters."""
 
     ADDED = "A"
     MODIFIED = "M"
@@ -307,7 +308,7 @@ class PathChange(StrEnum):
 
 
 class Protection(StrEnum):
-    """What stands at an oracle's path when the new code is judged by the old rules."""
+    """What is placed at an oracle's path when new code is judged by the old rules."""
 
     OLD = "the base's version"
     ABSENT = "nothing"
@@ -330,7 +331,7 @@ class Protected(NamedTuple):
 
 
 def protected_paths(changes: Sequence[tuple[str, PathChange]]) -> tuple[Protected, ...]:
-    """What the protected tree does with each changed oracle file, in the order of the paths.
+    """Return how the protected tree treats each changed oracle file, ordered by path.
 
     >>> changes = [("tests/t.py", PathChange.ADDED), ("src/a.py", PathChange.ADDED)]
     >>> [(one.path, one.protection.value) for one in protected_paths(changes)]

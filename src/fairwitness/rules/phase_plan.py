@@ -1,4 +1,4 @@
-"""What keeps a plan from being carried out that no agent has to be asked about, and when a plan is too large."""
+"""Problems of a phase's plan that need no agent to find, and the splitting of plans that are too large."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -13,22 +13,22 @@ VAGUE_CRITERIA: tuple[str, ...] = (
     *("as expected", "correctly", "looks good", "looks right", "nice", "seamless", "user-friendly", "works", "working"),
     *VAGUE_PHRASES,
 )
-"""Words that no command can hold a criterion to."""
+"""Words of a criterion that no command can verify."""
 LOOKING: tuple[str, ...] = ("grep", "rg", "ls", "find", "test", "[", "cat", "head", "wc", "stat")
-"""Commands that look at files and run nothing of the project."""
+"""Commands that only look at files and run nothing of the project."""
 LONGEST = 100_000
-"""Bytes of a command or a script: longer ones no machine takes as one argument of a shell."""
+"""The maximum size of a command or script in bytes; operating systems refuse longer shell arguments."""
 WILD = ("*", "?")
-"""Signs with which a path stands for many."""
+"""Characters that make a path a pattern."""
 COMPLEX_TASKS, FILES = 5, 10
-"""A plan with more of either is too large for one phase."""
+"""The maximum numbers of complex tasks and of files in one phase."""
 
 _VAGUE = re.compile(rf"\b({'|'.join(re.escape(phrase) for phrase in VAGUE_CRITERIA)})\b", re.IGNORECASE)
 _ANCHOR = re.compile(r"\d|[`'\"“‘][^`'\"”’]{2,}[`'\"”’]|\w[_./]\w|\w\(\)|[a-z][A-Z]")
 
 
 def plan_problems(phase: DetailedPhase, plan: PhasePlan) -> tuple[PlanIssue, ...]:
-    """Every blocker that can be seen without an opinion."""
+    """Return every blocker that can be found without judgement."""
     return tuple(_problems(phase, plan))
 
 
@@ -60,9 +60,9 @@ def _of_task(task: PlanTask) -> Iterator[PlanIssue]:
 
 
 def scope_problems(plan: PhasePlan, shut: Collection[str]) -> tuple[PlanIssue, ...]:
-    """Every task that would write what no task may: what the run is held to, or a pattern instead of files.
+    """Return a blocker for every task that would write protected files, or names a pattern instead of files.
 
-    `shut` are files and folders.
+    `shut` are the protected files and folders.
     """
     closed = [path.casefold() for path in shut]
     found = []
@@ -77,7 +77,7 @@ def scope_problems(plan: PhasePlan, shut: Collection[str]) -> tuple[PlanIssue, .
 
 
 def _looks(command: str) -> bool:
-    """Whether a command runs nothing but a look at files.
+    """Return True if a command only looks at files.
 
     >>> [_looks(command) for command in ("grep -q x a.py", "! test -e a", "python -m pytest", "cat a | python -")]
     [True, True, False, False]
@@ -92,22 +92,22 @@ def _blocker(dimension: str, description: str) -> PlanIssue:
 
 
 def is_too_large(plan: PhasePlan) -> bool:
-    """Whether a plan is split before anything of it is carried out."""
+    """Return True if a plan must be split before it is executed."""
     complex_tasks = sum(task.complexity is Complexity.COMPLEX for task in plan.tasks)
     files = {path for task in plan.tasks for path in task.files}
     return (complex_tasks > COMPLEX_TASKS or len(files) > FILES) and len(carried(plan)) > 1
 
 
 def carried(plan: PhasePlan) -> tuple[PlanTask, ...]:
-    """The tasks that agents carry out, in the order of their waves."""
+    """Return the tasks that agents execute, in the order of their waves."""
     auto = [task for task in plan.tasks if task.kind is TaskKind.AUTO]
     return tuple(sorted(auto, key=lambda task: task.wave))
 
 
 def parts_of(plan: PhasePlan) -> tuple[tuple[PlanTask, ...], ...]:
-    """A plan in two or more parts that are each small enough, in the order of its waves.
+    """Return a plan split into two or more parts that are small enough, in the order of its waves.
 
-    A part is closed when one more task would make it too large; what cannot be made smaller stays as it is.
+    A part is closed when one more task would make it too large; a single task is never split.
     """
     parts: list[list[PlanTask]] = []
     for task in carried(plan):

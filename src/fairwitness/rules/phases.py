@@ -1,4 +1,6 @@
-"""The roadmap: in which order its phases run, which can run now, and which a failure or a deferral holds back."""
+"""The phases of a roadmap: their order, the selection by a range such as `3-7`, which can run now, and which are
+blocked.
+"""
 
 from collections.abc import Mapping, Sequence, Set
 from enum import StrEnum
@@ -18,7 +20,7 @@ from fairwitness.rules.scores import PhaseGateAnswer, PhaseGateFacts, phase_gate
 
 
 def roadmap_problems(phases: Sequence[RoadmapPhase]) -> tuple[Problem, ...]:
-    """Everything that keeps a roadmap from having an order."""
+    """Return everything that keeps a roadmap from having an order."""
     problems = []
     known: set[str] = set()
     for index, phase in enumerate(phases):
@@ -41,7 +43,7 @@ def roadmap_problems(phases: Sequence[RoadmapPhase]) -> tuple[Problem, ...]:
 
 
 def phase_order(phases: Sequence[RoadmapPhase]) -> tuple[str, ...]:
-    """Every phase after those it depends on; otherwise in the order of the roadmap."""
+    """Return the phases ordered by their dependencies and otherwise as in the roadmap."""
     place = {phase.id: index for index, phase in enumerate(phases)}
     waits = {phase.id: len(set(phase.depends_on)) for phase in phases}
     dependents = _dependents(phases)
@@ -69,12 +71,12 @@ def _dependents(phases: Sequence[RoadmapPhase]) -> dict[str, list[str]]:
 
 
 def has_dependents(phases: Sequence[RoadmapPhase], phase_id: str) -> bool:
-    """Whether another phase waits for this one."""
+    """Return True if another phase depends on this one."""
     return any(phase_id in phase.depends_on for phase in phases)
 
 
 class PhasePlace(StrEnum):
-    """Where a phase stands in what is left to do."""
+    """The position of a phase in the remaining work."""
 
     RUN = "run"
     RUNNING = "running"
@@ -86,7 +88,7 @@ class PhasePlace(StrEnum):
 
 
 class PhasePosition(Contract):
-    """One phase, its place, and for a phase that is not run the reason."""
+    """One phase with its position, and the reason if it is not run."""
 
     id: PhaseId
     place: PhasePlace
@@ -101,16 +103,16 @@ _OWN_PLACE: Mapping[PhaseStatus, PhasePlace | None] = {
     PhaseStatus.NEEDS_HUMAN_VERIFICATION: PhasePlace.DEFERRED,
     PhaseStatus.SKIPPED: None,
 }
-"""What a phase's own status says; None where it is for its dependencies to say."""
+"""The position that follows from a phase's own status; None if its dependencies decide."""
 
 
 def roadmap_plan(
     phases: Sequence[RoadmapPhase], statuses: Mapping[str, PhaseStatus], *, done_before: frozenset[str] = frozenset()
 ) -> tuple[PhasePosition, ...]:
-    """What `--complete` does with each phase, in the order they run.
+    """Return what `--complete` does with each phase, in the order they run.
 
-    Finished phases are skipped, those of earlier runs (`done_before`) too; a failure blocks all that rest on it, and
-    what rests on an open verdict waits. A phase whose status is not known has not been started.
+    Finished phases are skipped, including those of earlier runs (`done_before`); a failure blocks its dependents, and
+    dependents of a deferred phase wait. A phase without a status has not started.
     """
     depends_on = {phase.id: phase.depends_on for phase in phases}
     plans: dict[str, PhasePosition] = {}
@@ -139,12 +141,12 @@ def _plan(phase_id: str, own: PhasePlace | None, before: Sequence[PhasePosition]
 
 
 def next_phases(plans: Sequence[PhasePosition]) -> tuple[str, ...]:
-    """The phases of a plan that can run now, in their order."""
+    """Return the phases that can run now, in order."""
     return tuple(plan.id for plan in plans if plan.place is PhasePlace.RUN)
 
 
 class RoadmapEnd(StrEnum):
-    """Whether anything is left to do."""
+    """Whether the roadmap is finished."""
 
     GOING = "going"
     WAITS_FOR_A_PERSON = "waits_for_a_person"
@@ -153,7 +155,7 @@ class RoadmapEnd(StrEnum):
 
 
 def roadmap_end(plans: Sequence[PhasePosition]) -> RoadmapEnd:
-    """How a run stands: open verdicts keep it from ending, a failure keeps it from being completed."""
+    """Return the state of a run: deferred phases keep it from ending, a failed one keeps it from being completed."""
     places = {plan.place for plan in plans}
     if places & {PhasePlace.RUN, PhasePlace.RUNNING}:
         return RoadmapEnd.GOING
@@ -172,7 +174,7 @@ def gate_of(
     quality: bool,
     complete: bool,
 ) -> PhaseGateAnswer:
-    """What happens to a phase that returned, given the roadmap it stands in."""
+    """Return what happens to a returned phase, given its roadmap."""
     score = returned.alignment_score
     return phase_gate(
         PhaseGateFacts(
@@ -191,21 +193,21 @@ def gate_of(
 
 ALL, NEXT = "all", "next"
 MOST_SIGNS = 1000
-"""How long a range may be."""
+"""The maximum length of a range."""
 _FORMS = "phases such as 3-7, 3,5,8 or 6.1, or one of the words all and next"
 
 
 class RangeReading(NamedTuple):
-    """The phases that were asked for, unless there is a problem."""
+    """The selected phases, or the problems of the range."""
 
     selection: PhaseSelection | None
     problems: tuple[Problem, ...]
 
 
 def read_range(text: str, roadmap: Roadmap, finished: Set[str]) -> RangeReading:
-    """The phases of a range, each after those it depends on; what is finished is told apart.
+    """Return the phases of a range in the order of their dependencies, with finished phases listed separately.
 
-    A range of numbers holds the phases that were inserted between its ends: `3-7` holds `6.1`, but not `7.1`.
+    A range includes the phases inserted between its ends: `3-7` includes `6.1`, but not `7.1`.
     """
     word = text.strip()
     if len(word) > MOST_SIGNS:
@@ -228,7 +230,7 @@ def _listed(word: str, roadmap: Roadmap, finished: Set[str]) -> RangeReading:
 
 
 def _part(part: str, roadmap: Roadmap) -> tuple[set[str], list[Problem]]:
-    """One number, or two with all between them."""
+    """Read one number, or a range of two numbers."""
     first, dash, last = part.partition("-")
     ends = [phase_id_of(end.strip()) for end in ((first, last) if dash else (first,))]
     known = {phase.id for phase in roadmap.phases}
@@ -242,7 +244,7 @@ def _part(part: str, roadmap: Roadmap) -> tuple[set[str], list[Problem]]:
 
 
 def _next(roadmap: Roadmap, finished: Set[str]) -> RangeReading:
-    """The first phase that is not finished; all that it waits for comes before it, so that is finished."""
+    """Select the first unfinished phase; everything it depends on precedes it and is therefore finished."""
     left = next((phase_id for phase_id in phase_order(roadmap.phases) if phase_id not in finished), None)
     if left is None:
         return _refused((_problem("a phase that is left to do", "all phases are finished"),))

@@ -1,4 +1,7 @@
-"""The rating of a phase after everything that costs points: what the harness ran outweighs what the rater says."""
+"""The final rating of a phase, and the improvements that would raise it.
+
+What Fair Witness ran outweighs what the rater claims: contradicted criteria lose points.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -13,18 +16,18 @@ from fairwitness.rules.integrity_evidence import has_place, places
 from fairwitness.rules.scores import PASS_TENTHS, in_order_of_gap, mean_score, tenths
 
 CONTRADICTED = 4.9
-"""The most that a criterion gets whose command did not pass, or of whose command something untrue was said."""
+"""The highest score of a criterion whose command did not pass or was misreported."""
 UNSHOWN = 6.9
-"""The most that a criterion gets for which no line of a file is named."""
+"""The highest score of a criterion without a reference to a line of a file."""
 SNIPPET = 200
 
 
 class SettledRating(Contract):
-    """The score that counts, the rating as it stands after it, and in what the rater was found wrong."""
+    """The final score, the corrected rating, and the rater's discrepancies."""
 
     score: AlignmentScore
     rating: RatingReturn
-    """Its items have the scores that count, and show the runs of the harness in place of those that were claimed."""
+    """The rating with final scores, and with observed executions in place of claimed ones."""
     discrepancies: Texts
 
 
@@ -34,10 +37,10 @@ class _Settled(NamedTuple):
 
 
 def settle(rating: RatingReturn, executions: Sequence[ExecutionResult]) -> SettledRating:
-    """Settles a rating; `executions` are the runs of its verification commands, in the order of the scorecard.
+    """Compute the final rating; `executions` are the runs of its verification commands, in the order of the scorecard.
 
-    A place at which no run stands, or that of another command, is a command that did not pass. The score is the mean of
-    what is left, rounded down, and never above the rater's own.
+    A missing run, or a run of another command, counts as a command that did not pass. The score is the mean of the
+    corrected items, rounded down, and never above the rater's own.
     """
     claimed = mean_score([item.score for item in rating.scorecard])
     settled = [
@@ -88,7 +91,7 @@ def _settled(item: ScorecardItem, run: ExecutionResult | None) -> _Settled:
 
 
 def _untrue(item: ScorecardItem, run: ExecutionResult) -> Iterator[str]:
-    """What the rater says of the run; a score that a failing command earns nobody is only mentioned."""
+    """Report untrue claims about the run; a high score for a failing command is also reported."""
     claim = item.execution_result
     if claim is not None and claim.exit_code != run.exit_code:
         code = "no exit code" if claim.exit_code is None else f"exit code {claim.exit_code}"
@@ -105,10 +108,10 @@ def _shown(run: ExecutionResult) -> RatedExecution:
 def improvement_paths(
     rating: RatingReturn, files: Mapping[str, str], known: Collection[str], target_tenths: int = PASS_TENTHS
 ) -> tuple[PathItem, ...]:
-    """What would raise the criteria below the target, widest gap first.
+    """Return what would raise the criteria below the target, widest gap first.
 
-    The file is the first one that the rater names and that exists, or the one that `files` says the criterion is about;
-    a criterion with neither is left out.
+    The file is the first existing one that the rater names, or the one that `files` assigns to the criterion; a
+    criterion with neither is left out.
     """
     return tuple(
         PathItem(file=gap.target_file, deficiency=gap.deficiency, impact=gap.expected_impact)
@@ -119,7 +122,7 @@ def improvement_paths(
 def deficiencies(
     rating: RatingReturn, files: Mapping[str, str], known: Collection[str], target_tenths: int
 ) -> tuple[Deficiency, ...]:
-    """The same as entries of the list that `--gaps` works through."""
+    """Return the criteria below the target as entries of the `--gaps` list."""
     found = []
     for number, item in enumerate(rating.scorecard, start=1):
         file = _file(item, files, known)

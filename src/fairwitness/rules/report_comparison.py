@@ -1,7 +1,7 @@
-"""What became of every test and diagnostic between the baseline and the change, one by one under its own id.
+"""Comparison of the tests and diagnostics of a check between baseline and change, each by its id.
 
-A red check says nothing about a change: which of its things got worse does. Two tables hold the policy, one for tests,
-which must stay, and one for diagnostics, which had better go.
+A failing check alone says nothing about a change; the items that got worse do. Two tables hold the policy: one for
+tests, which must remain, and one for diagnostics, which should disappear.
 """
 
 import re
@@ -19,7 +19,7 @@ from fairwitness.contracts.verify.results import (
 )
 
 State = ItemOutcome | None
-"""What a thing says in one tree; None if it is not there."""
+"""The outcome of an item in one tree; None if it is missing."""
 
 _PASSED, _FAILED, _ERROR = ItemOutcome.PASSED, ItemOutcome.FAILED, ItemOutcome.ERROR
 _SKIPPED, _XFAILED = ItemOutcome.SKIPPED, ItemOutcome.XFAILED
@@ -47,15 +47,15 @@ TEST_MOVES: Mapping[tuple[State, State], ItemChange] = {
     # a failing test that was deleted is not fixed
     **_row(_FAILED, _GONE, _FIXED, _STILL, _STILL, _QUIET, _QUIET),
     **_row(_ERROR, _GONE, _FIXED, _STILL, _STILL, _QUIET, _QUIET),
-    # it did not run before: whatever it says now is news, and owes the same proof as a new test
+    # it did not run before: any result is new and needs the same proof as a new test
     **_row(_SKIPPED, _GONE, _NEW, _RED_NEW, _RED_NEW, _SKIP, _SKIP),
-    # it ran and was known to fail: that is over, or has got worse
+    # it was expected to fail: that has ended or become worse
     **_row(_XFAILED, _GONE, _FIXED, _BROKE, _BROKE, _SKIP, _SKIP),
 }
-"""Every pair but (not there, not there)."""
+"""Every pair except (missing, missing)."""
 
 DIAGNOSTIC_MOVES: Mapping[tuple[State, State], ItemChange] = {
-    # a diagnostic that is there is red; a skipped one is a warning that fails nothing
+    # a reported diagnostic is a failure; a skipped one is a warning
     **_row(None, _FINE, _FINE, _RED_NEW, _RED_NEW, _SKIP, _SKIP),
     **_row(_PASSED, _FINE, _FINE, _BROKE, _BROKE, _SKIP, _SKIP),
     **_row(_FAILED, _FIXED, _FIXED, _STILL, _STILL, _FIXED, _FIXED),
@@ -67,7 +67,7 @@ DIAGNOSTIC_MOVES: Mapping[tuple[State, State], ItemChange] = {
 
 RAN = frozenset({_PASSED, _FAILED, _ERROR})
 _STANDS_FOR_MANY = frozenset({_ERROR, _SKIPPED})
-"""What a report says under the name of a file, a class or a package instead of telling of its tests."""
+"""Outcomes that a report gives for a whole file, class or package instead of its tests."""
 COUNTED_ONLY = frozenset({ItemChange.PASSING, ItemChange.SKIPPED})
 ORDER = (
     ItemChange.BROKEN,
@@ -79,7 +79,7 @@ ORDER = (
     ItemChange.FIXED,
     ItemChange.NEW_PASSING,
 )
-"""How what moved is listed: what blocks first."""
+"""The order in which changes are listed: blocking ones first."""
 
 _BEST_FIRST = (_PASSED, _XFAILED, _SKIPPED, _ERROR, _FAILED)
 _CUT_IN_TEST = re.compile("::")
@@ -94,9 +94,9 @@ def compare(
     flaky: frozenset[str] = frozenset(),
     uncollected: frozenset[str] = frozenset(),
 ) -> Comparison:
-    """What became of every thing of one check.
+    """Compare all items of one check.
 
-    `flaky` names what failed once and passed when it was run again, `uncollected` files that could not be loaded after
+    `flaky` names items that failed once and passed when run again, `uncollected` files that could not be loaded after
     the change although no item says so.
 
     >>> old = [Item(id="t.py::a", outcome=Outcome.PASSED), Item(id="t.py::b", outcome=Outcome.PASSED)]
@@ -118,7 +118,9 @@ def compare(
 
 
 def _by_id(items: Sequence[ReportItem], *, best: bool) -> dict[str, ReportItem]:
-    """The items by id; of two under one id the better one before and the worse one after, so that neither hides it."""
+    """Return the items by id; of duplicates the better one before and the worse one after, so that none hides a
+    regression.
+    """
     known: dict[str, ReportItem] = {}
     for item in items:
         other = known.get(item.id)
@@ -152,7 +154,7 @@ def _move(
             return ItemChange.FIXED, "what it stood for is told test by test now"
         return _vanished(id_, new, uncollected)
     if move is ItemChange.NEW_FAILING and id_ not in old:
-        # its file did not load before, so nobody knows that it was any better
+        # its file did not load before, so an earlier pass is unknown
         above = _above(id_, old)
         if above is not None and above.outcome in RED:
             move = ItemChange.STILL_BROKEN
@@ -160,7 +162,7 @@ def _move(
 
 
 def _vanished(id_: str, new: Mapping[str, ReportItem], uncollected: frozenset[str]) -> tuple[ItemChange, str]:
-    """A test that is not there any more, unless something tells what became of its whole file."""
+    """Classify a missing test, unless the outcome of its whole file explains it."""
     above = _above(id_, new)
     if above is not None and above.outcome is _ERROR:
         return ItemChange.BROKEN, f"{above.id}: {above.message}"[:2000]
@@ -173,7 +175,7 @@ def _vanished(id_: str, new: Mapping[str, ReportItem], uncollected: frozenset[st
 
 
 def _above(id_: str, items: Mapping[str, ReportItem]) -> ReportItem | None:
-    """What stands for the whole class, file or package of a test: an error at loading it, or a skip."""
+    """Return the item that stands for a test's whole class, file or package: a load error or a skip."""
     for outer in enclosing(id_):
         item = items.get(outer)
         if item is not None and item.outcome in _STANDS_FOR_MANY:
@@ -182,7 +184,7 @@ def _above(id_: str, items: Mapping[str, ReportItem]) -> ReportItem | None:
 
 
 def enclosing(id_: str) -> Iterator[str]:
-    """The ids of everything a test is a part of, innermost first.
+    """Return the ids of everything that contains a test, innermost first.
 
     >>> list(enclosing("tests/test_a.py::TestA::test_b[x::y]"))
     ['tests/test_a.py::TestA', 'tests/test_a.py']

@@ -1,4 +1,4 @@
-"""From a reviewer's findings to its verdict, and from three reviewers' verdicts to what the run does next."""
+"""Review rules: from a reviewer's findings to a verdict, and from three verdicts to the run's next move."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -37,17 +37,17 @@ VERDICT_OF: Mapping[Severity, CategoryVerdict] = {
     Severity.MAJOR: CategoryVerdict.NEEDS_REVISION,
     Severity.MINOR: CategoryVerdict.APPROVE,
 }
-"""What one finding of a severity does to its category."""
+"""The verdict that one finding of each severity leads to."""
 
 
 def category_verdict(review: ReviewReturn, category: Category) -> CategoryVerdict:
-    """The verdict that a reviewer's findings add up to in one category."""
+    """Return the verdict that a reviewer's findings lead to in one category."""
     found = (VERDICT_OF[finding.severity] for finding in review.findings if finding.category is category)
     return worst_verdict((CategoryVerdict.APPROVE, *found))
 
 
 def verdict_of(review: ReviewReturn) -> ReviewVerdict:
-    """The verdict file that follows from a reviewer's findings."""
+    """Return the verdict file for a reviewer's findings."""
     verdicts = {category: category_verdict(review, category) for category in Category}
     counts = dict.fromkeys(Severity, 0)
     for finding in review.findings:
@@ -72,7 +72,7 @@ def verdict_of(review: ReviewReturn) -> ReviewVerdict:
 
 
 def verdict_problems(verdict: ReviewVerdict) -> tuple[Problem, ...]:
-    """Everything wrong inside one verdict file."""
+    """Return all problems of one verdict file."""
     return tuple(_verdict_problems(verdict))
 
 
@@ -101,7 +101,7 @@ def _verdict_problems(verdict: ReviewVerdict) -> Iterator[Problem]:
 
 
 def review_problems(review: ReviewReturn) -> tuple[Problem, ...]:
-    """Everything wrong inside one reviewer's return: each category is either clean or has findings, and says so."""
+    """Return all problems of one reviewer's return: each category is either declared clean or has findings."""
     with_findings = {finding.category for finding in review.findings}
     problems = [
         Problem(
@@ -119,7 +119,7 @@ def review_problems(review: ReviewReturn) -> tuple[Problem, ...]:
 
 
 class Situation(StrEnum):
-    """How three reviewers can stand to each other, worst first."""
+    """The possible combinations of three reviews, worst first."""
 
     BLOCKER = "somebody found a blocker"
     INCOMPLETE = "a verdict is missing"
@@ -130,7 +130,7 @@ class Situation(StrEnum):
 
 
 class ReviewConsequence(StrEnum):
-    """What a situation is answered with."""
+    """What follows from a situation."""
 
     HALT = "halt the run"
     FILE_AGAIN = "ask the reviewer again, once; then stop, resumable"
@@ -154,7 +154,7 @@ RESOLUTIONS: Mapping[tuple[Situation, bool], ReviewConsequence] = {
     (Situation.UNANIMOUS, True): ReviewConsequence.GO,
     (Situation.UNANIMOUS, False): ReviewConsequence.GO,
 }
-"""The disagreement table: situation and whether a further round is left → resolution."""
+"""The consequence of each situation, by whether another round is left."""
 
 STEP_OF: Mapping[ReviewScope, Step] = {
     ReviewScope.DESIGN: Step.DESIGN_REVIEW,
@@ -163,7 +163,7 @@ STEP_OF: Mapping[ReviewScope, Step] = {
 
 
 class OpenFinding(NamedTuple):
-    """A category that a reviewer does not approve."""
+    """A category that a reviewer did not approve."""
 
     perspective: Perspective
     category: Category
@@ -174,7 +174,7 @@ class OpenFinding(NamedTuple):
 
 
 def open_findings(review: ReviewFacts) -> tuple[OpenFinding, ...]:
-    """What this round leaves open; a row that wants a revision and names no severity counts as Critical."""
+    """Return the open findings of this round; a revision request without a severity counts as Critical."""
     said = verdicts(review.tally, scope=review.scope, round=review.round)
     return tuple(
         OpenFinding(perspective, category, row.severity or Severity.CRITICAL)
@@ -185,7 +185,7 @@ def open_findings(review: ReviewFacts) -> tuple[OpenFinding, ...]:
 
 
 def review_gates(review: ReviewFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer, GateAnswer, GateAnswer]:
-    """The four gates of a review in the order they are asked: blocker, completeness, coverage, majority."""
+    """Return the four gates of a review in order: blocker, completeness, coverage, majority."""
     scope, round = review.scope, review.round
     return (
         no_blocker(review.tally, round=round),
@@ -196,7 +196,7 @@ def review_gates(review: ReviewFacts, policy: Policy) -> tuple[GateAnswer, GateA
 
 
 def situation_of(review: ReviewFacts, policy: Policy) -> Situation:
-    """A blocker outranks everything, a missing verdict outranks a count."""
+    """Return the situation of a review: a blocker takes precedence, then a missing verdict, then the counts."""
     blocker, submitted, covered, majority = review_gates(review, policy)
     if isinstance(blocker, Blocked):
         return Situation.BLOCKER
@@ -211,14 +211,14 @@ def situation_of(review: ReviewFacts, policy: Policy) -> Situation:
 
 
 def rounds_left(review: ReviewFacts, policy: Policy) -> bool:
-    """Whether the work may go back once more."""
+    """Return True if another round is left."""
     if review.scope is ReviewScope.DESIGN:
         return review.round <= policy.review.design_revisions
     return review.round < policy.review.code_rounds
 
 
 def after_review(review: ReviewFacts, policy: Policy) -> Advance | Retry | Revise | Wait | Halt:
-    """What follows from a round of review."""
+    """Return what follows from a round of review."""
     step = STEP_OF[review.scope]
     gates = review_gates(review, policy)
     situation = situation_of(review, policy)
@@ -271,7 +271,7 @@ def _file_again(review: ReviewFacts, step: Step, gates: tuple[GateAnswer, ...], 
 
 
 def exhausted(review: ReviewFacts, policy: Policy, *, why: str) -> Advance | Halt:
-    """What follows when no further round is left and the work is not approved."""
+    """Return what follows when no further round is left and the work is not approved."""
     step = STEP_OF[review.scope]
     route = ROUTES[(step, RouteOutcome.EXHAUSTED)]
     assert route.to is not None

@@ -1,4 +1,4 @@
-"""How dangerous a change to a file is, by its path and what became of it; a person's settings have the first word."""
+"""The risk of a change to a file, from its path and the kind of change; the user's settings take precedence."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ RED_WORDS: Mapping[str, frozenset[str]] = {
     ),
     "public API": frozenset({"api", "openapi", "swagger", "graphql", "proto", "protobuf"}),
 }
-"""Words of a path that make a file red, by what they are about."""
+"""Words in a path that make a file red, by topic."""
 
 _HANDLER_WORDS = frozenset({"handler", "handlers"})
 _DOC_FOLDERS = frozenset({"doc", "docs", "documentation"})
@@ -38,7 +38,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def colour_of(file: ChangedFile, policy: Policy) -> Risk:
-    """The colour of one change: the settings first, then the most dangerous thing its path says.
+    """Return the risk of one change: by the settings, otherwise by the most dangerous word of its path.
 
     >>> file = ChangedFile(path="src/crypto_utils.py", change=Change.MODIFIED)
     >>> colour_of(file, Policy()).value
@@ -52,7 +52,7 @@ def colour_of(file: ChangedFile, policy: Policy) -> Risk:
     if is_documentation(file.path):
         return Risk.GREEN
     if is_test_file(file.path):
-        # a new test adds, a changed one may stop asking
+        # a new test adds checks, a changed test may remove some
         return Risk.GREEN if file.change is ChangeKind.ADDED else Risk.YELLOW
     if about(file.path):
         return Risk.RED
@@ -62,7 +62,7 @@ def colour_of(file: ChangedFile, policy: Policy) -> Risk:
 
 
 def about(path: str) -> str | None:
-    """What makes a path red, or None.
+    """Return the topic that makes a path red, or None.
 
     >>> [about(path) for path in ("auth.ts", "auth_handler.py", "author.py", "db/migration_7.sql", "api/v1/users.ts")]
     ['authentication', None, None, 'schema migration', 'public API']
@@ -92,7 +92,7 @@ def _is_lock_file(name: str) -> bool:
 
 
 def is_documentation(path: str) -> bool:
-    """True for what only people read; a folder `docs` makes it so only at the top, where no program keeps its code."""
+    """Return True for documentation; a folder `docs` counts only at the top level, where no program keeps its code."""
     lowered = path.lower()
     name = lowered.rpartition("/")[2]
     return (
@@ -103,13 +103,13 @@ def is_documentation(path: str) -> bool:
 
 
 def is_configuration(path: str) -> bool:
-    """True for settings of tools: dot files, lock files and the usual formats."""
+    """Return True for tool configuration: dot files, lock files and the usual formats."""
     name = path.rpartition("/")[2].lower()
     return name.startswith(".") or _is_lock_file(name) or name.rpartition(".")[2] in _CONFIG_SUFFIXES
 
 
 def effective_risk(planned: Risk, files: Iterable[ChangedFile], policy: Policy) -> Risk:
-    """The higher of the planner's colour and the rule's colour over the files really changed.
+    """Return the higher of the planner's risk and the risk of the files actually changed.
 
     >>> effective_risk(Risk.GREEN, [ChangedFile(path="src/auth.py", change=Change.MODIFIED)], Policy()).value
     '🔴'
@@ -118,7 +118,7 @@ def effective_risk(planned: Risk, files: Iterable[ChangedFile], policy: Policy) 
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a glob means a path: `*` and `?` stay within one name, `**` spans folders.
+    """Return True if a glob matches a path: `*` and `?` match within one name, `**` spans folders.
 
     >>> [matches("api/**/*.ts", path) for path in ("api/a.ts", "api/v1/x/a.ts", "web/api/a.ts")]
     [True, True, False]

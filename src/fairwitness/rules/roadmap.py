@@ -47,11 +47,11 @@ GOAL, TYPE, DEPENDS_ON, REQUIREMENTS, CRITERIA, PLANS = LABELS = (
     "plans",
 )
 NEEDED = {GOAL: "**Goal**", DEPENDS_ON: "**Depends on**", CRITERIA: "**Success Criteria**"}
-"""What every phase must say; a phase that waits for nothing says so."""
+"""The required fields of a phase; a phase without dependencies must say so."""
 
 
 class RoadmapReading(NamedTuple):
-    """A roadmap, unless one of the problems is more than a warning."""
+    """The roadmap, or None if a problem is more than a warning."""
 
     roadmap: Roadmap | None
     problems: tuple[Problem, ...]
@@ -65,7 +65,7 @@ class _Listed(NamedTuple):
 
 
 class _Title(NamedTuple):
-    """What a list line calls a phase, what is in its box, and whether the name is in bold letters."""
+    """The title of a phase in a list line: its box, its name and whether it is bold."""
 
     text: str
     box: str | None
@@ -83,7 +83,7 @@ class _Open(NamedTuple):
 
 
 class _Gathered:
-    """What a walk over the lines has found so far."""
+    """The data gathered while walking over the lines."""
 
     def __init__(self) -> None:
         self.listed: dict[str, _Listed] = {}
@@ -93,7 +93,7 @@ class _Gathered:
         self._below: list[MarkdownLine] | None = None
 
     def take(self, line: MarkdownLine) -> None:
-        """Find out what a line is, and keep it where it belongs."""
+        """Classify a line and store it."""
         heading = heading_of(line)
         if heading is not None:
             self._below = None
@@ -128,7 +128,7 @@ class _Gathered:
             self.listed[phase_id] = _Listed(line.number, phase_id, name, title.box in ("x", "X"))
 
     def _titled(self, line: MarkdownLine, title: str) -> tuple[str, str]:
-        """The id and the name in a title; an empty id after a problem."""
+        """Return the id and the name in a title; the id is empty after a problem."""
         number, _, name = title.partition(":")
         phase_id = phase_id_of(plain(number)[len("phase") :].strip())
         if phase_id is None or not plain(name):
@@ -144,13 +144,13 @@ class _Gathered:
 
 
 def _is_phase(title: str) -> bool:
-    """Whether a title means to name a phase, though perhaps not as it should."""
+    """Return True if a title seems to name a phase, even with errors."""
     word, _, rest = plain(title).partition(" ")
     return word.casefold() == "phase" and (":" in rest or any(sign.isnumeric() for sign in rest.partition(" ")[0]))
 
 
 def _list_title(line: MarkdownLine, *, is_open: bool) -> _Title | None:
-    """The title of a list line that names a phase, though perhaps not as it should."""
+    """Return the title of a list line that names a phase, even with errors."""
     item = item_of(line.text)
     if item is None:
         return None
@@ -167,7 +167,7 @@ def _list_title(line: MarkdownLine, *, is_open: bool) -> _Title | None:
 
 
 def _label(line: MarkdownLine) -> tuple[str, str] | None:
-    """The field that a line opens, and what stands behind the colon."""
+    """Return the field that a line opens, and the text after the colon."""
     item = item_of(line.text)
     text = item if item is not None and item.startswith("**") else line.text
     head, colon, value = text.partition(":")
@@ -178,10 +178,10 @@ def _label(line: MarkdownLine) -> tuple[str, str] | None:
 
 
 def read_roadmap(text: str) -> RoadmapReading:
-    """The phases a text describes, in the order of their numbers."""
+    """Return the phases that a text describes, ordered by number."""
     lines = said_lines(text)
     if lines.problems:
-        return RoadmapReading(None, lines.problems)  # what else is wrong would follow from that
+        return RoadmapReading(None, lines.problems)  # other problems would only follow from these
     gathered = _Gathered()
     for line in lines.said:
         gathered.take(line)
@@ -212,7 +212,7 @@ def _unpaired(gathered: _Gathered) -> Iterable[LineProblem]:
 
 
 def _core(name: str) -> str:
-    """A name without the note that a phase was put in later."""
+    """Return a name without the note that marks an inserted phase."""
     return name.casefold().removesuffix("(inserted)").strip()
 
 
@@ -220,7 +220,7 @@ class _PhaseReading(NamedTuple):
     phase: DetailedPhase | None
     depends_on: tuple[str, ...]
     line: int
-    """Where its dependencies stand."""
+    """The line of its dependencies."""
     problems: tuple[LineProblem, ...]
 
 
@@ -284,7 +284,7 @@ def _disordered(gathered: _Gathered, read: Mapping[str, _PhaseReading]) -> Itera
 
 
 def all_dependents(phases: Sequence[RoadmapPhase], phase_id: str) -> tuple[str, ...]:
-    """Every phase that rests on this one, directly or through others, in the order of the roadmap."""
+    """Return every phase that depends on this one, directly or indirectly, in the order of the roadmap."""
     waiting: dict[str, list[str]] = {}
     for phase in phases:
         for other in phase.depends_on:
@@ -347,9 +347,9 @@ Success Criteria: what can be seen when the phase is done. A criterion that ends
 
 
 def config_template(detected: Detected) -> str:
-    """The settings file of a project of which only the manifests are known.
+    """Return the settings file of a project of which only the manifests are known.
 
-    A command that was not detected is left out rather than null: null is for a person to say.
+    A command that was not detected is left out rather than null, because only a person sets null.
     """
     project = ProjectSettings(
         type=detected.type,

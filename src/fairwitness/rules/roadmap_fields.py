@@ -17,7 +17,7 @@ from fairwitness.contracts.common.problems import ProblemLevel
 from fairwitness.rules.markdown_lines import MarkdownLine, item_of
 
 NOTHING = frozenset({"nothing", "none", "n/a", "-", "–", "—", "independent", "no phase", "no dependencies"})
-"""How people say that there is none."""
+"""Words for "no dependencies"."""
 _STUBS = frozenset(word.casefold().strip("[]") for word in Sufficiency().stub_patterns)
 
 _NUMBER = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
@@ -29,7 +29,7 @@ _OPENERS, _CLOSERS = "([", ")]"
 
 
 class RoadmapField(NamedTuple):
-    """A field as it stands: the line of its label, what stands behind the label, and the lines below."""
+    """A field: the line of its label, the text after the label, and the lines below."""
 
     line: int
     value: str
@@ -37,7 +37,7 @@ class RoadmapField(NamedTuple):
 
 
 class ListItem(NamedTuple):
-    """One entry of a field; `inline` if it stands behind the label and may hold several, parted by commas."""
+    """One entry of a field; `inline` if it follows the label and may hold several, separated by commas."""
 
     line: int
     text: str
@@ -45,12 +45,12 @@ class ListItem(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """One spelling of white space."""
+    """Return the text with normalized white space."""
     return " ".join(text.split())
 
 
 def phase_id_of(text: str) -> str | None:
-    """The id a number spells, without zeros in front; letters are for the parts of a split phase.
+    """Return the phase id of a number without leading zeros, or None; letters denote the parts of a split phase.
 
     >>> [phase_id_of(text) for text in ("06", "6.1", "6a", "٣", "1e3", "")]
     ['6', '6.1', None, None, None, None]
@@ -67,12 +67,12 @@ def _unboxed(text: str) -> str:
 
 
 def is_stub(text: str) -> bool:
-    """Whether a text only says that something will be said later."""
+    """Return True if a text is only a placeholder."""
     return text.casefold().strip("[].") in _STUBS
 
 
 def paragraph(field: RoadmapField) -> str:
-    """The text of a field up to the first empty line."""
+    """Return the text of a field up to the first empty line."""
     words = [field.value] if field.value else []
     for line in field.below:
         if not line.text and words:
@@ -82,9 +82,9 @@ def paragraph(field: RoadmapField) -> str:
 
 
 def items(field: RoadmapField) -> tuple[ListItem, ...]:
-    """The entries of a field: what stands behind its label, then each entry of the list below.
+    """Return the entries of a field: the text after its label, then each entry of the list below.
 
-    Lines that go on, and lists inside an entry, belong to the entry; a paragraph of its own belongs to none.
+    Continuation lines and nested lists belong to the entry; a separate paragraph belongs to none.
     """
     # Texts are joined once at the end: an entry of a hundred thousand lines must not be copied for each of them.
     found = [(field.line, True, [field.value])] if field.value else []
@@ -106,7 +106,7 @@ def items(field: RoadmapField) -> tuple[ListItem, ...]:
 
 
 def type_of(field: RoadmapField) -> tuple[PhaseType | None, tuple[LineProblem, ...]]:
-    """The type a phase is said to have."""
+    """Return the type of a phase."""
     word = paragraph(field).strip("`*[]").casefold()
     try:
         return PhaseType(word), ()
@@ -115,7 +115,7 @@ def type_of(field: RoadmapField) -> tuple[PhaseType | None, tuple[LineProblem, .
 
 
 def dependencies(field: RoadmapField) -> tuple[tuple[str, ...], tuple[LineProblem, ...]]:
-    """The phases this one waits for."""
+    """Return the phases that this one depends on."""
     entries = [(item.line, entry) for item in items(field) for entry in _parted(_unwrapped(item.text))]
     if not entries:
         return (), (at_line(field.line, 'phases such as "Phase 3", or "Nothing"', ""),)
@@ -143,7 +143,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _parted(text: str) -> Iterator[str]:
-    """Parts at commas, but not at those inside brackets."""
+    """Split at commas outside of brackets."""
     depth, start = 0, 0
     for place, sign in enumerate(text):
         depth = max(0, depth + (sign in _OPENERS) - (sign in _CLOSERS))
@@ -154,13 +154,13 @@ def _parted(text: str) -> Iterator[str]:
 
 
 def _noted(entry: str) -> tuple[str, str]:
-    """An entry and the note in brackets behind it."""
+    """Split an entry from the note in brackets after it."""
     opened = min((entry.index(sign) for sign in _OPENERS if sign in entry), default=len(entry))
     return entry[:opened].strip("*` "), entry[opened:].strip("()[] ")
 
 
 def requirements(field: RoadmapField) -> tuple[tuple[Requirement, ...], tuple[LineProblem, ...]]:
-    """The requirements a phase is to meet, each with its id."""
+    """Return the requirements of a phase, each with its id."""
     found: dict[str, Requirement] = {}
     problems = []
     for item in items(field):
@@ -193,7 +193,7 @@ def _requirement(entry: str) -> Requirement | None:
 
 
 def criteria(field: RoadmapField) -> tuple[tuple[Criterion, ...], tuple[LineProblem, ...]]:
-    """What must be true at the end; what nobody has said yet cannot be verified, which is worth a warning."""
+    """Return the success criteria; a placeholder cannot be verified and gives a warning."""
     entries = items(field)
     if len(entries) > 1 and entries[0].inline and entries[0].text.startswith("(") and entries[0].text.endswith(")"):
         entries = entries[1:]  # a remark on the list, as in "(what must be true)"
@@ -218,7 +218,7 @@ def criteria(field: RoadmapField) -> tuple[tuple[Criterion, ...], tuple[LineProb
 
 
 def split_criterion(entry: str) -> tuple[str, str | None]:
-    """A criterion's text, and the command that verifies it; an empty command is one that says nothing.
+    """Split a criterion into its text and its verification command; an empty command verifies nothing.
 
     >>> split_criterion("[ ] Pages load, verified by `curl -f localhost`.")
     ('Pages load', 'curl -f localhost')

@@ -1,7 +1,6 @@
-"""What a run was asked for: its flags, together or against each other, and when it asks a person.
+"""The flags of an autopilot run: what they mean together, which conflict, and how often the run asks a person.
 
-Which pairs exclude each other, the thresholds and the arithmetic of deferrals stand in `scoring`; here is what the
-words of a command line and the records of a run make of them.
+`scores` holds the exclusive pairs, the thresholds and the arithmetic of deferrals.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +27,11 @@ CYCLES: Mapping[ImprovementLoop, int] = {
     ImprovementLoop.QUALITY: QUALITY_CYCLES,
     ImprovementLoop.GAPS: GAP_ITERATIONS,
 }
-"""How often each loop goes round at most."""
+"""The maximum number of cycles of each loop."""
 
 
 class Takes(StrEnum):
-    """Which phases a run takes up by itself."""
+    """Which phases a run selects by itself."""
 
     UNFINISHED = "unfinished"
     FINISHED = "finished"
@@ -41,7 +40,7 @@ class Takes(StrEnum):
 
 
 class LoopPlan(Contract):
-    """A loop, the score it goes for, and how often it goes round at most."""
+    """A loop with its target score and its maximum number of cycles."""
 
     loop: ImprovementLoop
     target_tenths: Count
@@ -49,24 +48,24 @@ class LoopPlan(Contract):
 
 
 class RunMode(Contract):
-    """What the flags of a run come to together."""
+    """The combined effect of a run's flags."""
 
     takes: Takes
     threshold_tenths: Count
-    """The score that lets a phase through its gate."""
+    """The score that a phase needs to pass its gate."""
     loops: tuple[LoopPlan, ...]
-    """The loops for a phase that falls short, in their order: gaps go on beyond the quality that was reached."""
+    """The loops for a phase below its target, in order: gaps continue beyond the quality target."""
     fresh: Flag
     """Whether finished phases go through the whole pipeline again (`--force`)."""
     goes_on: Flag
-    """Whether the run goes on beside a failure (`--complete`)."""
+    """Whether the run continues after a failed phase (`--complete`)."""
     maps: Flag
     discusses: Flag
     visual: Flag
 
 
 def run_mode(flags: frozenset[RunFlag]) -> RunMode:
-    """What a run with these flags does; whether they may be given together is for `flag_problems`.
+    """Return what a run with these flags does; `flag_problems` checks whether they may be combined.
 
     >>> both = run_mode(frozenset({RunFlag.QUALITY, RunFlag.GAPS}))
     >>> both.threshold_tenths, [(plan.loop.value, plan.target_tenths, plan.cycles) for plan in both.loops]
@@ -89,7 +88,7 @@ def run_mode(flags: frozenset[RunFlag]) -> RunMode:
 def _takes(flags: frozenset[RunFlag]) -> Takes:
     if flags == {RunFlag.MAP}:
         return Takes.NONE
-    if RunFlag.COMPLETE in flags:  # what is finished is skipped, whatever its score
+    if RunFlag.COMPLETE in flags:  # finished phases are skipped regardless of their score
         return Takes.UNFINISHED
     if RunFlag.QUALITY in flags:
         return Takes.BOTH
@@ -108,7 +107,7 @@ def _target(loop: ImprovementLoop, flags: frozenset[RunFlag]) -> int:
 
 
 def known_flags(names: Sequence[str]) -> frozenset[RunFlag]:
-    """The flags among some names, with or without their dashes.
+    """Return the flags among some names, with or without their dashes.
 
     >>> known_flags(["--force", "fast"])
     frozenset({<RunFlag.FORCE: 'force'>})
@@ -120,7 +119,7 @@ def known_flags(names: Sequence[str]) -> frozenset[RunFlag]:
 def flag_problems(
     names: Sequence[str], wanted: Sequence[str], statuses: Mapping[str, PhaseStatus]
 ) -> tuple[Problem, ...]:
-    """Everything that is wrong with flags and the phases that were named with them; a warning stops nothing."""
+    """Return all problems of the flags and the phases named with them; a warning stops nothing."""
     return tuple(_flag_problems(names, wanted, statuses))
 
 
@@ -154,7 +153,7 @@ def _flag_problems(
 
 
 class DeferralRate(Contract):
-    """How often a run put phases to a person, and what their verdicts make of its limit."""
+    """How often a run deferred phases to a person, and the confidence limit after their verdicts."""
 
     deferred: Count
     processed: Count
@@ -167,9 +166,9 @@ class DeferralRate(Contract):
 
 
 def deferral_rate(meta: Meta) -> DeferralRate:
-    """Where a run stands with its deferrals; the limit moves by one step, so this is asked once after each verdict.
+    """Return the deferral rate of a run; the limit moves one step per call, so call this once after each verdict.
 
-    The share that is worth a warning and the confidence from which nobody is asked are two fields of the state.
+    The share that causes a warning and the confidence that avoids a deferral are two fields of the state.
     """
     said = [deferral.human_verdict for deferral in meta.deferral_history if deferral.human_verdict is not None]
     passed = said.count(HumanWord.PASS)

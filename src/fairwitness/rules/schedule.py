@@ -31,13 +31,13 @@ GOOD_ENOUGH: Mapping[tuple[NodeType, NodeType], frozenset[NodeState]] = {
     (NodeType.REFINERY, NodeType.TASK): _MERGED,
     (NodeType.REFINERY, NodeType.REFINERY): _PUSHED,
 }
-"""States of a dependency (first) in which a node that waits for it (second) may start."""
+"""The states of a dependency (first type) in which a dependent node (second type) may start."""
 
 
 def ready_tasks(
     dependencies: Mapping[str, Sequence[str]], *, finished: frozenset[str], started: frozenset[str]
 ) -> tuple[str, ...]:
-    """Tasks of a plan that have not been started and whose dependencies are all finished, in the plan's order.
+    """Return the unstarted tasks of a plan whose dependencies are finished, in the plan's order.
 
     >>> ready_tasks({"a": [], "b": ["a"], "c": ["b"]}, finished=frozenset({"a"}), started=frozenset({"a"}))
     ('b',)
@@ -46,7 +46,9 @@ def ready_tasks(
 
 
 def ready_nodes(dag: Dag, status: DagStatus) -> tuple[str, ...]:
-    """Pending nodes whose dependencies are all good enough, in the graph's order. A node without a status is not."""
+    """Return the pending nodes whose dependencies allow a start, in the graph's order; a node without a status is not
+    ready.
+    """
     types = {node.id: node.type for node in dag.nodes}
     return tuple(
         node.id
@@ -64,7 +66,7 @@ def _state(status: DagStatus, node_id: str) -> NodeState | None:
 def ways_to_the_end(
     dependencies: Mapping[str, Sequence[str]], estimates: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """For every task the longest way from its start to the end of the graph; a task without an estimate counts 1.
+    """Return the critical path length from each task to the end of the graph; a task without an estimate counts 1.
 
     >>> ways_to_the_end({"a": [], "b": ["a"], "c": ["b"], "d": ["a"]})
     {'c': 1, 'd': 1, 'b': 2, 'a': 3}
@@ -77,7 +79,7 @@ def ways_to_the_end(
     longest_after = dict.fromkeys(dependencies, 0)
     free = [task for task, count in dependents.items() if count == 0]
     ways: dict[str, int] = {}
-    for task in free:  # grows while it is walked: each task follows all that wait for it
+    for task in free:  # grows during the loop: each task follows its dependents
         ways[task] = longest_after[task] + weights.get(task, 1)
         for other in dependencies[task]:
             longest_after[other] = max(longest_after[other], ways[task])
@@ -95,10 +97,11 @@ def starts(
     cap: int = DEFAULT_CAP,
     writes: Mapping[str, frozenset[str]] | None = None,
 ) -> tuple[str, ...]:
-    """The ready tasks to start now: longest way first, up to the cap, none beside one that writes the same files.
+    """Return the ready tasks to start now: longest critical path first, up to the cap, and no two that write the same
+    files.
 
-    With declared write sets, a task that declares none may write anything, and so runs alone. Without any (`None`)
-    tasks are kept apart by their branches only.
+    With declared write sets, a task that declares none may write anything and runs alone. Without any (`None`) only
+    branches keep tasks apart.
 
     >>> starts(("a", "b", "c"), {"a": 1, "b": 3, "c": 2}, running=("x",), cap=3)
     ('b', 'c')
@@ -117,18 +120,18 @@ def starts(
 
 
 class WriteSet(NamedTuple):
-    """What one task, or several together, will write."""
+    """The paths that one or more tasks will write."""
 
     paths: frozenset[str]
     within: frozenset[str]
-    """The paths, and every folder they are in."""
+    """The paths and all their parent folders."""
 
 
 NOTHING = WriteSet(frozenset(), frozenset())
 
 
 def write_set(task: str, writes: Mapping[str, frozenset[str]] | None) -> WriteSet | None:
-    """The claim of a task: None, which stands for every file, if others declare what they write and it does not.
+    """Return the write set of a task, or None for every file if others declare their writes and this one does not.
 
     >>> sorted(write_set("a", {"a": frozenset({"src/deep/"})}).within)
     ['src', 'src/deep']
@@ -144,7 +147,7 @@ def write_set(task: str, writes: Mapping[str, frozenset[str]] | None) -> WriteSe
 
 
 def joined(claims: Iterable[WriteSet | None]) -> WriteSet | None:
-    """All that these claims cover."""
+    """Return the union of write sets."""
     paths: set[str] = set()
     within: set[str] = set()
     for claim in claims:
@@ -156,20 +159,20 @@ def joined(claims: Iterable[WriteSet | None]) -> WriteSet | None:
 
 
 def collide(one: WriteSet | None, other: WriteSet | None) -> bool:
-    """Whether two claims share a file; a folder stands for all that is in it."""
+    """Return True if two write sets overlap; a folder covers everything in it."""
     if one is None or other is None:
         return True
     return not (one.paths.isdisjoint(other.within) and other.paths.isdisjoint(one.within))
 
 
 def collected(dag: Dag) -> frozenset[str]:
-    """The tasks that a refinery takes in: they are merged with it, all others by the engine's own queue."""
+    """Return the tasks that a refinery merges; all others are merged by the engine's queue."""
     taken = {other for node in dag.nodes if node.type is NodeType.REFINERY for other in node.dependencies}
     return frozenset(node.id for node in dag.nodes if node.type is NodeType.TASK and node.id in taken)
 
 
 class GraphProgress(StrEnum):
-    """Whether a graph can still move."""
+    """Whether a graph can still make progress."""
 
     GOING = "going"
     COMPLETED = "completed"
@@ -177,7 +180,7 @@ class GraphProgress(StrEnum):
 
 
 class DagOutcome(Contract):
-    """How a graph stands: which nodes have no attempt left, and which wait for them in vain."""
+    """The outcome of a graph: nodes without attempts left, and nodes that can never start because of them."""
 
     end: GraphProgress
     exhausted: tuple[NodeId, ...]
@@ -212,33 +215,33 @@ def dag_outcome(dag: Dag, status: DagStatus) -> DagOutcome:
 
 
 class NextTry(Contract):
-    """A node that failed goes back to the queue for this attempt."""
+    """A failed node returns to the queue for this attempt."""
 
     attempt: Positive
 
 
 class NoTryLeft(Contract):
-    """A node that failed has used all its attempts."""
+    """A failed node has no attempts left."""
 
     attempts: Positive
 
 
 def after_failure(node: NodeStatus) -> NextTry | NoTryLeft:
-    """What follows when an attempt failed or lost its worker; `maxAttempts` counts the first one too."""
+    """Return what follows a failed or lost attempt; `maxAttempts` includes the first one."""
     if node.currentAttempt >= node.maxAttempts:
         return NoTryLeft(attempts=node.currentAttempt)
     return NextTry(attempt=node.currentAttempt + 1)
 
 
 LOOKAHEAD = 200
-"""How many lanes of colliding tasks are passed over for one that may start; what is behind them waits for its turn."""
+"""How many lanes of conflicting tasks are skipped in search of one that may start; later lanes wait."""
 
 Key: TypeAlias = tuple[int, int]
-"""The longest way to the end, negated so that it sorts first, and the place in the graph."""
+"""The critical path length, negated to sort first, and the position in the graph."""
 
 
 class _Standing(IntEnum):
-    """What a node's state means for the end of the run."""
+    """What a node's state means for the outcome of the run."""
 
     MOVING = 0
     READY = 1
@@ -306,7 +309,7 @@ class Frontier:
                 self.moved(self._nodes[name])
 
     def moved(self, node: NodeStatus) -> None:
-        """Takes in where a node stands now."""
+        """Update the status of a node."""
         place = self._places[node.taskId]
         before, kind = self._states[place], self._types[place]
         self._nodes[node.taskId] = node
@@ -322,16 +325,17 @@ class Frontier:
         self._settle(place)
 
     def starts(self, running: Collection[str], cap: int = DEFAULT_CAP) -> tuple[str, ...]:
-        """The nodes to start beside those that run: longest way first, up to the cap, no two writers of one file.
+        """Return the nodes to start next to the running ones: longest critical path first, up to the cap, no shared
+        files.
 
-        They stay ready until it is told that they moved.
+        They stay ready until `moved` reports their new status.
         """
         busy = joined(write_set(name, self._writes) for name in running)
         return tuple(self._names[place] for place in self._queue.first(busy, len(running), cap))
 
     @property
     def end(self) -> GraphProgress:
-        """Whether anything can still move."""
+        """Return whether anything can still make progress."""
         if self._sizes[_Standing.MERGED] == len(self._names):
             return GraphProgress.COMPLETED
         if self._sizes[_Standing.MOVING] or self._sizes[_Standing.READY]:
@@ -339,7 +343,9 @@ class Frontier:
         return GraphProgress.FAILED
 
     def outcome(self) -> DagOutcome:
-        """How the graph stands, with the nodes that have no attempt left and, at the end, those that wait in vain."""
+        """Return the outcome of the graph, with nodes without attempts left and, at the end, nodes that can never
+        start.
+        """
         end = self.end
         if self._told is None or self._told.end is not end or end is GraphProgress.FAILED:
             places = enumerate(self._standings) if end is GraphProgress.FAILED else ()
@@ -351,7 +357,7 @@ class Frontier:
         return self._told
 
     def _settle(self, place: int) -> None:
-        """Counts a node where it stands now."""
+        """Count a node by its current state."""
         before, after = self._standings[place], self._standing(place)
         if after is before:
             return
@@ -398,7 +404,7 @@ class _ReadyQueue:
         self._firsts: list[tuple[Key, int]] = []
 
     def set(self, place: int, is_ready: bool) -> None:
-        """Puts a node in, or takes it out."""
+        """Add or remove a node."""
         self._ready[place] = is_ready
         if is_ready and not self._queued[place]:
             self._queued[place] = True
@@ -407,13 +413,13 @@ class _ReadyQueue:
             self._show(lane)
 
     def first(self, busy: WriteSet | None, running: int, cap: int) -> list[int]:
-        """The first nodes that fit beside what is busy, as many as the cap leaves room for; all stay in the queue."""
+        """Return the first nodes that do not conflict with busy files, up to the cap; all stay in the queue."""
         chosen: list[int] = []
         passed: list[int] = []
         while self._firsts and running + len(chosen) < cap and len(passed) <= LOOKAHEAD:
             key, lane = heappop(self._firsts)
             if key != self._heads[lane]:
-                continue  # the lane has another head by now
+                continue  # the lane's first node has changed
             self._heads[lane] = None
             place = key[1]
             if self._ready[place]:
@@ -432,7 +438,7 @@ class _ReadyQueue:
         return chosen
 
     def _show(self, lane: int) -> None:
-        """Enters the first ready node of a lane, unless it stands there already."""
+        """Enter the first ready node of a lane, unless it is there already."""
         keys = self._lanes[lane]
         while keys and not self._ready[keys[0][1]]:
             self._queued[heappop(keys)[1]] = False

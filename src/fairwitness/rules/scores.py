@@ -1,6 +1,6 @@
-"""Scores and what follows from them: thresholds, the gate of a phase, remediation, quality, gaps, deferral.
+"""Scores of phases and their consequences: thresholds, the phase gate, remediation, quality, gaps, deferral.
 
-Scores are compared as whole tenths: to a computer 8.3 is not ten times 0.83, and a gate must not depend on that.
+Scores are compared as whole tenths, because binary floating point does not represent 8.3 exactly.
 """
 
 import re
@@ -32,11 +32,11 @@ EXCLUSIONS: tuple[tuple[RunFlag, RunFlag], ...] = (
     (RunFlag.GAPS, RunFlag.COMPLETE),
     (RunFlag.FORCE, RunFlag.MAP),
 )
-"""Pairs that cannot be given together."""
+"""Pairs of flags that exclude each other."""
 
 
 def flag_conflicts(flags: frozenset[RunFlag]) -> tuple[tuple[RunFlag, RunFlag], ...]:
-    """Every pair of the given flags that exclude each other.
+    """Return every pair of the given flags that exclude each other.
 
     >>> flag_conflicts(frozenset({RunFlag.FORCE, RunFlag.GAPS, RunFlag.LENIENT}))
     ((<RunFlag.FORCE: 'force'>, <RunFlag.GAPS: 'gaps'>),)
@@ -45,7 +45,7 @@ def flag_conflicts(flags: frozenset[RunFlag]) -> tuple[tuple[RunFlag, RunFlag], 
 
 
 def threshold_tenths(flags: frozenset[RunFlag]) -> int:
-    """The score to reach; leniency has no effect beside quality or gaps, and those two together aim higher.
+    """Return the score to reach; `lenient` has no effect with quality or gaps, and those two together aim higher.
 
     >>> threshold_tenths(frozenset()), threshold_tenths(frozenset({RunFlag.LENIENT, RunFlag.GAPS}))
     (90, 95)
@@ -58,7 +58,7 @@ def threshold_tenths(flags: frozenset[RunFlag]) -> int:
 
 
 def tenths(score: float) -> int:
-    """A score with one decimal as whole tenths.
+    """Return a score with one decimal as whole tenths.
 
     >>> tenths(8.3), tenths(0.3), tenths(10.0)
     (83, 3, 100)
@@ -67,7 +67,7 @@ def tenths(score: float) -> int:
 
 
 def mean_score(scores: Sequence[float]) -> float:
-    """The mean of some scores, rounded down to one decimal; each score counts as it is written.
+    """Return the mean of the scores, computed exactly and rounded down to one decimal.
 
     >>> mean_score([8.2, 8.3, 8.3]), mean_score([9.0, 9.0]), mean_score([0.1, 0.2, 0.3])
     (8.2, 9.0, 0.2)
@@ -77,20 +77,20 @@ def mean_score(scores: Sequence[float]) -> float:
 
 
 class PhaseGateFacts(Contract):
-    """What a phase's gate looks at; `score_tenths` is the best score that stands."""
+    """The input of a phase gate; `score_tenths` is the best score kept."""
 
     outcome: PhaseOutcome
     recommendation: Recommendation
     score_tenths: Count | None
     threshold_tenths: Count
     cycles: Count
-    """Remediation cycles that have been run."""
+    """Remediation cycles run so far."""
     gained: Flag
     """Whether the last cycle raised the score; true before the first."""
     quality: Flag
     has_dependents: Flag
     complete: Flag
-    """Whether the run goes on beside a failure (`--complete`)."""
+    """Whether the run continues after a failed phase (`--complete`)."""
 
 
 class PhaseGateMove(StrEnum):
@@ -108,14 +108,16 @@ class PhaseGateMove(StrEnum):
 
 
 class PhaseGateAnswer(Contract):
-    """The move, and why."""
+    """The gate's move and its reason."""
 
     move: PhaseGateMove
     because: Text
 
 
 def phase_gate(facts: PhaseGateFacts) -> PhaseGateAnswer:
-    """What happens to a phase that returned. A rollback outranks its status, and its status outranks its score."""
+    """Return what happens to a returned phase. A rollback takes precedence over the status, and the status over the
+    score.
+    """
     if facts.recommendation is Recommendation.ROLLBACK:
         return PhaseGateAnswer(move=PhaseGateMove.ROLL_BACK, because="a rollback was asked for")
     if facts.outcome is PhaseOutcome.NEEDS_HUMAN_VERIFICATION:
@@ -149,7 +151,7 @@ def _failed(because: str, facts: PhaseGateFacts) -> PhaseGateAnswer:
 
 
 def kept_tenths(before: int, after: int) -> int:
-    """The score that stands after a cycle: a change that made it worse is reverted."""
+    """Return the score kept after a cycle: a change that lowers it is reverted."""
     return max(before, after)
 
 
@@ -162,12 +164,12 @@ class GapMove(StrEnum):
 
 
 def in_order_of_gap(deficiencies: Sequence[Deficiency]) -> tuple[Deficiency, ...]:
-    """Deficiencies with the widest gap first; among equals the order they came in."""
+    """Return the deficiencies with the widest gap first, otherwise in their order."""
     return tuple(sorted(deficiencies, key=lambda one: tenths(one.current_score) - tenths(one.target_score)))
 
 
 def after_gaps(score_tenths: int, target_tenths: int, iterations: int, remaining: int) -> GapMove:
-    """One deficiency per iteration, whether or not the last one helped, as long as any of both is left.
+    """Return the next move of `--gaps`: one deficiency per iteration, regardless of gains, while both are left.
 
     >>> after_gaps(94, 95, 4, 2).value, after_gaps(94, 95, 5, 2).value, after_gaps(94, 95, 1, 0).value
     ('next', 'exhausted', 'exhausted')
@@ -178,12 +180,12 @@ def after_gaps(score_tenths: int, target_tenths: int, iterations: int, remaining
 
 
 def worth_gaps(score_tenths: int) -> bool:
-    """Whether a finished phase has gaps worth closing."""
+    """Return True if a finished phase has gaps worth closing."""
     return score_tenths < COMBINED_TENTHS
 
 
 def split_score(parts: Sequence[float | None]) -> float | None:
-    """The score of a phase that was split: the mean of its parts, and none as long as one part has none.
+    """Return the score of a split phase: the mean of its parts, or None if a part has none.
 
     >>> split_score([9.0, 8.5]), split_score([9.0, None])
     (8.7, None)
@@ -200,7 +202,7 @@ VERDICTS_NEEDED = 3
 
 
 def too_many_deferred(deferred: int, processed: int, share: float) -> bool:
-    """Worth a warning: more than this share of at least two phases was put to a person.
+    """Return True if more than this share of at least two phases was deferred to a person.
 
     >>> too_many_deferred(1, 20, 0.05), too_many_deferred(2, 20, 0.05), too_many_deferred(1, 1, 0.05)
     (False, True, False)
@@ -209,12 +211,12 @@ def too_many_deferred(deferred: int, processed: int, share: float) -> bool:
 
 
 def may_defer(autonomous_confidence: float, limit: float) -> bool:
-    """Only a verifier that is less sure than the limit may put a phase to a person."""
+    """Return True if a verifier's confidence is low enough to defer a phase to a person."""
     return autonomous_confidence < limit
 
 
 def adjusted_limit(limit: float, passed: int, verdicts: int) -> float:
-    """The confidence limit after human verdicts: people who mostly say pass are asked less, and the other way round.
+    """Return the confidence limit after human verdicts: mostly passes mean fewer questions, otherwise more.
 
     >>> adjusted_limit(6.0, 3, 3), adjusted_limit(6.0, 2, 3), adjusted_limit(6.0, 2, 2), adjusted_limit(3.0, 9, 9)
     (5.5, 6.5, 6.0, 3.0)
@@ -229,12 +231,12 @@ def adjusted_limit(limit: float, passed: int, verdicts: int) -> float:
 
 
 def autonomous_resolution_rate(processed: int, deferred: int) -> float:
-    """The share of phases that needed nobody; 0 as long as none was processed."""
+    """Return the share of phases that needed no person; 0 if none was processed."""
     return round((processed - deferred) / processed, 4) if processed else 0.0
 
 
 class RubberStamp(StrEnum):
-    """How suspicious a row of nearly equal scores is."""
+    """How suspicious a sequence of nearly equal scores is."""
 
     WARNING = "warning"
     ENHANCED = "enhanced"
@@ -242,12 +244,12 @@ class RubberStamp(StrEnum):
 
 
 STAMPS: Mapping[RubberStamp, int] = {RubberStamp.CRITICAL: 7, RubberStamp.ENHANCED: 5, RubberStamp.WARNING: 3}
-"""How many scores in a row it takes, worst first."""
+"""The number of consecutive scores for each level, worst first."""
 STAMP_TENTHS = 2
 
 
 def uniform_tail(scores_tenths: Sequence[int]) -> int:
-    """How many of the last scores lie within 0.2 of each other.
+    """Return how many of the last scores lie within 0.2 of each other.
 
     >>> uniform_tail([80, 85, 86, 87]), uniform_tail([])
     (3, 0)
@@ -262,7 +264,7 @@ def uniform_tail(scores_tenths: Sequence[int]) -> int:
 
 
 def rubber_stamp(scores_tenths: Sequence[int]) -> RubberStamp | None:
-    """The suspicion that the last scores raise, if any."""
+    """Return the suspicion that the last scores raise, or None."""
     tail = uniform_tail(scores_tenths)
     return next((stamp for stamp, needed in STAMPS.items() if tail >= needed), None)
 
@@ -281,7 +283,7 @@ UNNAMED_FILE = "the file is not named"
 
 
 def path_problems(item: PathItem) -> PathProblems | None:
-    """Why an item of the way to nine is no way up, or None: it names a file, what is wrong in it, what it brings."""
+    """Return why a diagnostic item is unusable, or None: it must name a file, what is wrong there, and the gain."""
     problems = []
     name = item.file.rsplit("/", 1)[-1]
     if "." not in name and not name[:1].isupper():  # a Makefile is a file, `src/auth` is a folder

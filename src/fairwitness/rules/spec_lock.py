@@ -1,7 +1,7 @@
-"""The specifications a run rests on: which are locked when it begins, and what has become of them since.
+"""Locks on the specifications of a run: which files are locked when it starts, and what changed since.
 
-Nobody but a person changes them, and none while a run rests on them: a file that changed, went away or came in between
-stops the next phase before it starts.
+Only a person changes specifications, and not during a run: a changed, missing or new file stops the next phase before
+it starts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from fairwitness.contracts.common.ids import RelPath, Sha256
 
 
 class SpecTurn(StrEnum):
-    """What became of a specification since it was locked."""
+    """How a specification changed since it was locked."""
 
     CHANGED = "changed"
     MISSING = "missing"
@@ -22,7 +22,7 @@ class SpecTurn(StrEnum):
 
 
 class SpecChange(Contract):
-    """One specification that is not as it was: the hash it was locked with, and the one it has."""
+    """One changed specification: the locked hash and the current one."""
 
     path: RelPath
     turn: SpecTurn
@@ -31,7 +31,7 @@ class SpecChange(Contract):
 
 
 def spec_paths(config: ProjectConfig | None, roadmap_path: str = ROADMAP_PATH) -> tuple[str, ...]:
-    """The files to lock, as far as they exist; the roadmap is one of them whatever the settings say.
+    """Return the files to lock if they exist; the roadmap is always one of them.
 
     >>> spec_paths(None)
     ('.planning/REQUIREMENTS.md', '.planning/PROJECT.md', '.planning/ROADMAP.md')
@@ -41,14 +41,14 @@ def spec_paths(config: ProjectConfig | None, roadmap_path: str = ROADMAP_PATH) -
 
 
 def spec_locks(paths: Sequence[str], hashes: Mapping[str, str], locked_at: str) -> tuple[SpecLock, ...]:
-    """A lock for each of the paths that exists, in their order; the first is the run's own specification."""
+    """Return a lock for each existing path, in order; the first is the run's own specification."""
     return tuple(
         SpecLock(path=path, hash=hashes[path], locked_at=locked_at) for path in dict.fromkeys(paths) if path in hashes
     )
 
 
 def spec_changes(locks: Sequence[SpecLock], paths: Sequence[str], hashes: Mapping[str, str]) -> tuple[SpecChange, ...]:
-    """Everything that differs from the locks; `hashes` holds each file of `paths` and of the locks that exists now."""
+    """Return every difference from the locks; `hashes` holds each existing file of `paths` and of the locks."""
     changes = []
     for lock in locks:
         found = hashes.get(lock.path)

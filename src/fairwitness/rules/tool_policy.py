@@ -1,7 +1,7 @@
-"""May this role call this tool on this path, or run this command? What is not known is not allowed.
+"""Tool policy: whether a role may call a tool on a path or run a command. What is unknown is refused.
 
-What each role has is data in `contracts.common.tools`; the sandbox enforces what is answered here, and an agent is
-shown only the tools it has.
+The rights of each role are data in `contracts.common.tools`; the sandbox enforces these answers, and an agent sees only
+the tools of its role.
 """
 
 import re
@@ -29,7 +29,7 @@ _SCOPED = _WRITING | {Tool.RUN_IN_TERMINAL, Tool.QUERY_LEDGER, Tool.AGENT, Tool.
 
 
 def access(role: Role, tool: Tool) -> Access:
-    """The field of the matrix for a role and a tool.
+    """Return the access of a role to a tool.
 
     >>> access(Role.REVIEWER, Tool.RUN_IN_TERMINAL).value, access(Role.PLANNER, Tool.RUN_IN_TERMINAL).value
     ('scoped', 'denied')
@@ -40,7 +40,7 @@ def access(role: Role, tool: Tool) -> Access:
 
 
 def may_call(role: str, call: ToolCall, scope: Scope) -> Allowed | ToolRefusal:
-    """May this role make this call in this scope?
+    """Return whether this role may make this call in this scope.
 
     >>> may_call("judge", ToolCall(tool="run_in_terminal", argv=("git", "push")), Scope()).reason
     'git push is not on the list of this role'
@@ -90,7 +90,7 @@ _CLOSED_FOLDERS = frozenset({".git", "git~1", ".fairwitness"})
 
 
 def path_problem(path: str) -> str | None:
-    """What keeps a path from being touched by any agent, or None.
+    """Return why no agent may touch a path, or None.
 
     >>> [path_problem(path) for path in ("src/a.py", "src/../a.py", "sub/.GIT/config", ".gitignore")]
     [None, "it has a '..' segment", 'it is in .git', None]
@@ -106,7 +106,9 @@ def path_problem(path: str) -> str | None:
 
 
 def _folded(segment: str) -> str:
-    """A segment as the least careful of file systems would read it: no case, no invisible signs, no stream, no end."""
+    """Return a path segment as the most lenient file system reads it: without case, invisible characters, streams,
+    trailing dots.
+    """
     seen = "".join(sign for sign in segment if unicodedata.category(sign) != "Cf")
     return seen.split(":", 1)[0].rstrip(". ").casefold()
 
@@ -116,12 +118,12 @@ def _plain(path: str) -> str:
 
 
 def may_write(policy: ToolPolicy, path: str, scope: Scope) -> bool:
-    """Whether a path is one of a role's own documents, or for a role that builds one of the task's declared files."""
+    """Return True if a path is one of a role's documents or, for a building role, one of the task's declared files."""
     return any(covers(glob, _plain(path).split("/")) for glob in _write_globs(policy, scope))
 
 
 def may_write_within(policy: ToolPolicy, folder: str, scope: Scope) -> bool:
-    """Whether a role could write a path at or below a folder, one that is not there yet included.
+    """Return True if a role could write a path at or below a folder, including paths that do not exist yet.
 
     >>> policy, scope = POLICIES[Role.IMPLEMENTER], Scope(writes=(".github/*/x.json", "src/**"))
     >>> [may_write_within(policy, folder, scope) for folder in (".github", ".github/hooks", "src/deep", ".qwen")]
@@ -148,7 +150,7 @@ _RUNS_TEXT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 
 
 def command_problem(policy: ToolPolicy, argv: tuple[str, ...], scope: Scope) -> str | None:
-    """What keeps a command line from being run by a role, or None; it is judged as it stands, never by a shell."""
+    """Return why a role may not run a command line, or None; it is judged as written, without a shell."""
     if not argv or not argv[0]:
         return "it names no command"
     if any(ord(sign) < 32 or ord(sign) == 127 for part in argv for sign in part):
@@ -156,7 +158,7 @@ def command_problem(policy: ToolPolicy, argv: tuple[str, ...], scope: Scope) -> 
     program = argv[0]
     projects = scope.commands if policy.project_commands else ()
     if program.rsplit("/", 1)[-1] in _WRAPPERS:
-        # what a shell or a wrapper runs cannot be judged by how the line begins
+        # the first words of a line do not show what a shell or a wrapper runs
         listed = argv in projects and not any(_RUNS_TEXT.fullmatch(part) for part in argv)
         return None if listed else f"{program} runs other commands"
     if any(_OPERATORS.search(part) for part in argv):
@@ -180,7 +182,7 @@ _GIT_OPTIONS = re.compile(
 
 
 def _git_problem(policy: ToolPolicy, argv: tuple[str, ...]) -> str | None:
-    """Only looking, and only with options that neither write a file nor start a program."""
+    """Return why a git command is refused: only reading, with options that neither write a file nor start a program."""
     if argv[:2] not in policy.programs:
         return f"{' '.join(argv[:2])} is not on the list of this role"
     for part in argv[2:]:
@@ -220,7 +222,8 @@ _SQL_TIMEOUT = re.compile(r"\s*pragma\s+busy_timeout\s*(=\s*\d{1,6}\s*)?;?\s*", 
 
 
 def sql_problem(statement: str) -> str | None:
-    """What keeps a statement from being asked of the ledger: one SELECT is, and nothing that could change anything.
+    """Return why a statement may not be run on the ledger, or None: a single SELECT that cannot change anything is
+    allowed.
 
     >>> sql_problem("SELECT count(*) FROM anvil_checks WHERE verdict = 'insert'") is None
     True

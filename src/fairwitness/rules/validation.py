@@ -1,7 +1,7 @@
-"""A document held against its contract and its rules: every problem, but never more work than a document deserves.
+"""Validation of a document against its contract and the rules that a schema cannot express.
 
-A small hostile text can break a contract in a million places: where there are too many problems to list, the first are
-listed and the rest are counted.
+All problems are reported, in sentences. A small hostile text can violate a contract in a million places: where there
+are too many problems to list, the first are listed and the rest are counted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ def _sum_problem(where: Path, passed: int, failed: int, total: int, name: str) -
 
 
 def completion_problems(completion: Completion, where: Path = ("completion",)) -> tuple[Problem, ...]:
-    """Everything wrong with an agent's own counts."""
+    """Return all problems of an agent's own counts."""
     counts = completion.evidence_summary
     if counts is None:
         return ()
@@ -42,7 +42,7 @@ def completion_problems(completion: Completion, where: Path = ("completion",)) -
 
 
 def implementation_problems(report: ImplementationReport) -> tuple[Problem, ...]:
-    """Everything wrong inside one implementation report."""
+    """Return all problems of one implementation report."""
     payload = report.agent_output.payload
     return (
         *_tests((*_PAYLOAD, "baseline", "test_summary"), payload.baseline.test_summary),
@@ -56,13 +56,13 @@ def _tests(where: Path, tests: TestSummary | None) -> Iterator[Problem]:
             where=(*where, "total"),
             expected=f"passed + failed, {tests.passed + tests.failed}",
             found=str(tests.total),
-            # skipped tests stand in the total and in neither count: only an excess contradicts itself
+            # skipped tests are in the total only, so only an excess is a contradiction
             level=ProblemLevel.ERROR if tests.passed + tests.failed > tests.total else ProblemLevel.WARNING,
         )
 
 
 def verification_problems(report: VerificationReport) -> tuple[Problem, ...]:
-    """Everything wrong inside one verification report."""
+    """Return all problems of one verification report."""
     payload = report.agent_output.payload
     return (*_gate(payload), *_rows(payload), *completion_problems(report.completion), *_repeated(report))
 

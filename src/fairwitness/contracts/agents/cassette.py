@@ -1,7 +1,7 @@
-"""A recorded session: one header, then one line for each turn of the model.
+"""A recorded agent session: one header line, then one line for each turn of the model.
 
-Only the model is canned. Tools run for real in a real worktree, so what is recorded of them is a digest of what the
-model saw: a replay that shows it something else has diverged.
+Only the model's turns are recorded. Tools run for real in a real worktree, so the recording holds only a digest of the
+results that the model saw: a replay that produces other results has diverged.
 """
 
 from typing import Any, Literal
@@ -14,15 +14,15 @@ FORMAT = 1
 
 
 class CassetteHeader(Contract):
-    """The first line."""
+    """The first line of a cassette."""
 
     cassette: Literal[1]
     role: Role
     instance: Text
     model: Text
-    """The model, or the agent, whose turns these are."""
+    """The model or agent whose turns are recorded."""
     prompt: Sha256
-    """Of what it was asked first; another prompt is reported, and does not stop a replay."""
+    """The digest of the first prompt; a replay with another prompt reports the difference and goes on."""
     answer: Maybe[Text] = None
     """The contract of its answer."""
     schema_digest: Maybe[Sha256] = None
@@ -34,22 +34,25 @@ class CassetteCall(Contract):
     tool: Text
     args: dict[str, Any]
     ok: Maybe[Flag] = None
-    """Whether it did what it was asked for when this was recorded; None where nobody looked."""
+    """Whether the tool succeeded when the session was recorded; None if that was not recorded."""
 
 
 class CassetteTurn(Contract):
-    """One turn."""
+    """One turn of the model: its text, its tool calls and its answer."""
 
     turn: Count
     text: Prose = ""
     calls: tuple[CassetteCall, ...] = ()
     submitted: Maybe[dict[str, Any]] = None
-    """An answer handed in by a tool instead of being written as text."""
+    """An answer given through the answer tool instead of as text."""
     usage: tuple[Count, Count]
     """Tokens in and out."""
     ms: Count
     """How long the model took."""
     seen: Sha256 | None
-    """Of every result the model was shown since its last turn, made the same for every machine and every day; null
-    where nobody looked. Prompts are no part of it, neither the first nor a second one: their words are ours and change
-    with every release, and the header's digest tells of the first. So turn 0 is always the digest of nothing."""
+    """The digest of every tool result that the model saw since its last turn, normalized so that it is the same on
+    every machine and on every day; null if it was not recorded.
+
+    Prompts are not part of the digest: their wording changes with every release, and the header holds the digest of the
+    first one. The digest of turn 0 is therefore always that of empty input.
+    """

@@ -1,6 +1,6 @@
-"""One call of an agent: what it is told, what happened, what it cost, and what came of it.
+"""One call of an agent (a dispatch): its brief, its limits, what happened, what it used and its outcome.
 
-An outcome is what the driver saw and validated; nothing an agent says about itself decides its status.
+An outcome holds what Fair Witness observed and validated; what an agent says about itself does not decide its status.
 """
 
 from enum import StrEnum
@@ -16,16 +16,16 @@ from fairwitness.contracts.common.tools import Role, Scope
 
 
 class EnforcementTier(StrEnum):
-    """Who makes a role's limits hold, as measured by the conformance set; the weaker ones need the outer sandbox."""
+    """Who enforces a role's limits, as measured by the conformance tests; the weaker tiers need the outer sandbox."""
 
     A = "A"
-    """All tools are ours."""
+    """Fair Witness provides and runs all tools."""
     B = "B"
-    """It sends every write and every command to us."""
+    """The agent sends every write and every command to Fair Witness."""
     C = "C"
-    """It asks, and then acts by itself."""
+    """The agent asks for permission and then acts by itself."""
     D = "D"
-    """It acts unasked."""
+    """The agent acts without asking for permission."""
 
 
 class OutcomeStatus(StrEnum):
@@ -34,7 +34,7 @@ class OutcomeStatus(StrEnum):
     OK = "ok"
     INVALID_ANSWER = "invalid_answer"
     REFUSED = "refused"
-    """It broke its role's limits, or the dispatch itself was not allowed: whatever it answered is void."""
+    """The agent broke its role's limits, or the dispatch was not allowed; its answer is discarded."""
     TIMED_OUT = "timed_out"
     CANCELLED = "cancelled"
     OVER_BUDGET = "over_budget"
@@ -42,7 +42,7 @@ class OutcomeStatus(StrEnum):
 
 
 class UsageSource(StrEnum):
-    """Who counted; the nearer to the model, the better."""
+    """Who counted the tokens; a source nearer to the model is more reliable."""
 
     GATEWAY = "gateway"
     PROVIDER = "provider"
@@ -52,27 +52,27 @@ class UsageSource(StrEnum):
 
 
 class Usage(Contract):
-    """What a dispatch used, as far as anybody said; None is "not reported", never zero."""
+    """What a dispatch used; None means "not reported", never zero."""
 
     source: UsageSource = UsageSource.NOT_REPORTED
     tokens_in: Count | None = None
-    """Everything that was sent, what came from a cache included."""
+    """Input tokens, including those read from a cache."""
     tokens_out: Count | None = None
     tokens_cached: Count | None = None
     cost_micros: Count | None = None
-    """Millionths of a dollar; None where nobody knows the price."""
+    """Millionths of a US dollar; None if the price is unknown."""
     turns: Count | None = None
 
     @property
     def tokens(self) -> int | None:
-        """Everything that was sent and said; None if either is unknown."""
+        """Return input plus output tokens, or None if either is unknown."""
         if self.tokens_in is None or self.tokens_out is None:
             return None
         return self.tokens_in + self.tokens_out
 
 
 class Layer(StrEnum):
-    """Which of the four layers said no."""
+    """Which of the four enforcement layers denied the action."""
 
     SANDBOX = "sandbox"
     VISIBILITY = "visibility"
@@ -81,18 +81,18 @@ class Layer(StrEnum):
 
 
 class Denial(Contract):
-    """Something an agent asked for, or did, that its role may not."""
+    """An action that an agent requested or took and that its role does not allow."""
 
     layer: Layer
     tool: Text
-    """The tool as Fair Witness names it, or as the agent did where nothing is known by that name."""
+    """The tool's name in Fair Witness, or the agent's own name for a tool that is unknown here."""
     target: Prose
-    """The path, the command or the statement."""
+    """The path, command or statement that the action was about."""
     reason: Text
 
 
 class DispatchLimits(Contract):
-    """How far one dispatch may go."""
+    """The limits of one dispatch: time, turns, tokens and cost."""
 
     wall_s: Seconds
     turns: Positive
@@ -101,31 +101,31 @@ class DispatchLimits(Contract):
 
 
 class PromptSection(Contract):
-    """One input, shown to the agent as data and never as an instruction."""
+    """One input document in a prompt; the agent is told to read it as data, not as instructions."""
 
     title: Text
     text: Prose
 
 
 class Brief(Contract):
-    """What one dispatch is about."""
+    """The assignment of one dispatch: role, task, inputs and the contract of its answer."""
 
     dispatch_id: SafeName
     run_id: RunId
     role: Role
     instance: Text
-    """`researcher-architecture`, `security-sentinel`, `task-03`: which of several like it."""
+    """Which of several calls of a role this is: `researcher-architecture`, `security-sentinel`, `task-03`."""
     task: Text
-    """What is to be done, in our words."""
+    """What the agent is asked to do."""
     parameters: dict[str, str] = Field(default_factory=dict)
     inputs: tuple[PromptSection, ...] = ()
     scope: Scope = Scope()
     known: dict[str, Any] = Field(default_factory=dict)
-    """Fields of the answer that the harness fills in by itself, by their dotted way: header, times, ids."""
+    """Fields of the answer that Fair Witness fills in (header, times, ids), by their dotted path."""
 
 
 class Kind(StrEnum):
-    """What can happen in a session."""
+    """The kinds of entries in a session transcript."""
 
     PROMPT = "prompt"
     TEXT = "text"
@@ -138,18 +138,18 @@ class Kind(StrEnum):
 
 
 class Happening(Contract):
-    """One thing that happened in a session; the transcript is a list of these."""
+    """One entry of a session transcript."""
 
     kind: Kind
     ms: Count
-    """Since the dispatch began."""
+    """Milliseconds since the dispatch began."""
     text: Prose = ""
     tool: Maybe[Text] = None
     call: Maybe[Text] = None
-    """Binds a result to its call."""
+    """The id of the call that a result belongs to."""
     args: Maybe[dict[str, Any]] = None
     ok: Maybe[Flag] = None
-    """Of a result: whether the tool did what it was asked for."""
+    """For a result: whether the tool succeeded."""
 
 
 class Stop(StrEnum):
@@ -157,35 +157,35 @@ class Stop(StrEnum):
 
     DONE = "done"
     REFUSED = "refused"
-    """The agent, or its model, would not go on."""
+    """The agent or its model refused to continue."""
     LIMIT = "limit"
-    """A limit that is ours, of turns, tokens or money."""
+    """A limit of Fair Witness was reached: turns, tokens or cost."""
     CANCELLED = "cancelled"
     FAILED = "failed"
 
 
 class DispatchOutcome(Contract):
-    """What came of a dispatch. The answer is there only if it was validated."""
+    """The result of a dispatch. It holds an answer only if the answer was validated."""
 
     status: OutcomeStatus
     answer: Maybe[dict[str, Any]] = None
     raw_text: Prose
-    """The last words of the agent, whatever they were."""
+    """The agent's last text output."""
     problems: Texts = ()
-    """What is wrong with the last answer, or why there is none."""
+    """The problems of the last answer, or why there is no answer."""
     asked: Count
-    """How often the agent was asked: once, or twice when the first answer was no good."""
+    """How many times the agent was prompted: once, or twice if its first answer was invalid."""
     usage: Usage
     denials: tuple[Denial, ...] = ()
     cause: Maybe[ErrorCause] = None
-    """For the retry rule; None if it went well, or was cancelled."""
+    """The cause of the failure, which decides about a retry; None after a success or a cancellation."""
     model: Maybe[Text] = None
-    """The model that answered, as far as anybody said."""
+    """The model that answered, if it was reported."""
     duration_ms: Count
 
 
 class Probe(Contract):
-    """What is known of a backend before it is used."""
+    """The result of probing an agent backend before it is used."""
 
     name: Text
     kind: Literal["cassette", "api", "acp"]
@@ -193,14 +193,14 @@ class Probe(Contract):
     version: Maybe[Text] = None
     tier: EnforcementTier
     where: Maybe[Text] = None
-    """The program, where there is one."""
+    """The path of the agent's program, if the backend has one."""
     missing: Texts = ()
-    """What has to be there before it can be used: a program, a package, a key."""
+    """What must be installed or configured before the backend can be used: a program, a package, a key."""
     next_step: Prose = ""
 
 
 class PathChangeKind(StrEnum):
-    """What an agent did to a path of its worktree."""
+    """How a dispatch changed a path of its worktree."""
 
     ADDED = "added"
     MODIFIED = "modified"
@@ -208,7 +208,7 @@ class PathChangeKind(StrEnum):
 
 
 class ChangedPath(Contract):
-    """One path that is not as it was when the dispatch began; seen by us, in git."""
+    """One path that a dispatch changed, as git shows it."""
 
     path: RelPath
     change: PathChangeKind

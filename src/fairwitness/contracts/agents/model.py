@@ -1,4 +1,4 @@
-"""How models are spoken to: the four dialects, and one turn of a model in words of our own."""
+"""The four API dialects of model providers, and one model turn in a form that is independent of them."""
 
 from enum import StrEnum
 from typing import Any
@@ -7,7 +7,7 @@ from fairwitness.contracts.common.base import Contract, Count, Maybe, Prose, Tex
 
 
 class ApiDialect(StrEnum):
-    """An interface that models are served by."""
+    """The API through which a model is served."""
 
     ANTHROPIC = "anthropic"
     OPENAI_CHAT = "openai-chat"
@@ -16,7 +16,7 @@ class ApiDialect(StrEnum):
 
 
 class ToolUse(Contract):
-    """A tool that a model asks for."""
+    """A tool call requested by a model."""
 
     id: Text
     name: Text
@@ -24,7 +24,7 @@ class ToolUse(Contract):
 
 
 class ModelUsage(Contract):
-    """What one turn used; tokens from the cache, and tokens put into it, are part of those that were sent."""
+    """The tokens that one turn used; tokens read from or written to a cache are included in the input."""
 
     tokens_in: Count
     tokens_out: Count
@@ -33,7 +33,7 @@ class ModelUsage(Contract):
 
 
 class ModelTurn(Contract):
-    """What a model answered, whatever the dialect."""
+    """One answer of a model, the same for every dialect."""
 
     text: Prose = ""
     calls: tuple[ToolUse, ...] = ()

@@ -1,10 +1,12 @@
-"""An external agent as data: how it is found, started, kept quiet, kept to its role, and understood.
+"""The profile of an external agent: how it is found, started, isolated, held to its role and understood.
 
-Texts of a profile may hold placeholders, which are filled in for one dispatch: `{url}`, `{token}`, `{model}`, `{home}`,
-`{tmp}`, `{worktree}`, and the tools of the role by the agent's own names: `{tools}` (with commas; alone in an argument
-or in the meta of a session, each by itself), `{tools_json}` (a JSON list), `{hidden_json}` (a JSON object that says
-false for each tool the role does not have). Behaviour changes between releases: what is said here was measured with
-the versions named, and the conformance set says whether it still holds.
+Texts of a profile may hold placeholders, which are filled in for each dispatch: `{url}`, `{token}`, `{model}`,
+`{home}`, `{tmp}`, `{worktree}`, and the tools of the role by the agent's own names: `{tools}` (separated by commas;
+alone in an argument or in the meta of a session, one entry for each tool), `{tools_json}` (a JSON list),
+`{hidden_json}` (a JSON object with false for each tool that the role does not have).
+
+Agents change between releases: a profile describes the versions that it names, and the conformance tests show whether
+it still holds.
 """
 
 from enum import StrEnum
@@ -24,23 +26,23 @@ PLACEHOLDERS = ("url", "token", "model", "home", "tmp", "worktree", "tools", "to
 
 
 class RoleKind(StrEnum):
-    """The two kinds of role that an agent is set up for."""
+    """The two kinds of role that an agent can be configured for."""
 
     BUILD = "build"
-    """It changes the files that its task declared."""
+    """The role changes the files that its task declared."""
     READ = "read"
-    """It changes no file of the project."""
+    """The role changes no file of the project."""
 
 
 class HomeFile(Contract):
-    """A file below the private home; its text may hold placeholders."""
+    """A file to create in the agent's private home directory; its text may hold placeholders."""
 
     path: RelPath
     text: Prose
 
 
 class UsageFrom(StrEnum):
-    """Where an agent says how many tokens it used."""
+    """Where an agent reports how many tokens it used."""
 
     RESPONSE = "response"
     QUOTA = "quota"
@@ -49,40 +51,40 @@ class UsageFrom(StrEnum):
 
 
 class UsageWay(Contract):
-    """How an agent's own count is to be read."""
+    """How the agent's own token count is read."""
 
     found: UsageFrom
     is_of_session: Flag = False
-    """Whether its numbers are of the whole session, and not of the last turn."""
+    """Whether the numbers cover the whole session instead of the last turn."""
     last_call_only: Flag = False
-    """Whether it counts only the last call of the model: no total, so it is not taken for one."""
+    """Whether it counts only the last call of the model, so that the number is not used as a total."""
     cost: Flag = False
-    """Whether its updates tell what the session has cost."""
+    """Whether its updates report the cost of the session."""
 
 
 class Quirks(Contract):
-    """What has to be known to get along with it."""
+    """Deviations of the agent that Fair Witness works around."""
 
     missing_file_as_empty: Flag = False
-    """It cannot make a new file unless reading it before gives nothing instead of an error."""
+    """The agent can create a file only if reading the missing file returns empty text instead of an error."""
     turn_ends_on_refusal: Flag = False
-    """A call that was refused ends its turn without an answer."""
+    """A refused tool call ends its turn without an answer."""
     command_in_title: Flag = False
-    """Of a command it tells nothing but the title, which is the command itself."""
+    """A command is reported only in the title of its call."""
     ignores_cancel: Flag = False
-    """It does not answer when it is asked to stop, so nobody waits for it."""
+    """It does not respond to a cancellation, so Fair Witness does not wait for it."""
 
 
 class AgentLimits(Contract):
-    """What the agent's own process may use, beyond what a dispatch says."""
+    """Resource limits of the agent's own process, in addition to those of a dispatch."""
 
     memory: Positive = 4 << 30
     memory_process: Positive = 8 << 30
-    """Virtual machines reserve far more than they use."""
+    """Per process; language runtimes reserve far more memory than they use."""
     processes: Positive = 512
     open_files: Positive = 4096
     start_s: Seconds = 90
-    """It must be ready to be asked by then."""
+    """Seconds until it must be ready for a prompt."""
 
 
 class AgentProfile(Contract):
@@ -91,49 +93,50 @@ class AgentProfile(Contract):
     name: Slug
     title: OneLine
     program: Text
-    """As it is found on the path."""
+    """The program's name on the PATH."""
     args: Texts = ()
     role_args: dict[RoleKind, Texts] = Field(default_factory=dict)
     """Arguments that only one kind of role gets."""
     package: Text
     install: Text
-    """What a person types to get it."""
+    """The command that installs it."""
     node: Maybe[Positive] = None
-    """The oldest Node.js that will do, for agents that need one."""
+    """The minimum Node.js version, for agents that need Node.js."""
     version_args: Texts = ("--version",)
-    """What makes it say its version; empty if nothing does."""
+    """The arguments that print its version; empty if there are none."""
     tested: Annotated[Texts, Field(min_length=1)]
     dialect: ApiDialect
     env: dict[str, Prose]
     quiet: dict[str, Prose] = Field(default_factory=dict)
-    """Variables that keep it from calling anybody but its model."""
+    """Environment variables that keep it from contacting any server except its model's."""
     files: tuple[HomeFile, ...] = ()
     modes: dict[RoleKind, Text] = Field(default_factory=dict)
     """The session mode to set; a kind that is not named keeps the agent's own."""
     meta: dict[RoleKind, dict[str, Any]] = Field(default_factory=dict)
     """`_meta` of `session/new`."""
     authenticate: Maybe[Text] = None
-    """The method to authenticate with before a session can be had."""
+    """The authentication method that it requires before a session."""
     names: Texts = ("title",)
-    """Where a call says the name of its tool, by dotted ways into it; the first that names a known tool counts."""
+    """Dotted paths to the tool's name in a call; the first that yields a known tool is used."""
     tools: dict[Text, Tool]
-    """The agent's tools by its own names, and what each is to us. A tool that is not here is refused."""
+    """The agent's tools by its own names, each mapped to a tool of Fair Witness. A tool that is not listed is refused.
+    """
     bare_path: Maybe[Tool] = None
-    """What a call is that tells no name of a tool and nothing but a path; None if that could be anything."""
+    """The tool to assume for a call that names no tool and only a path; None if that is ambiguous."""
     submit: Flag = False
-    """Whether a tool server that is passed along works, so that an answer can be handed in."""
+    """Whether it can use the MCP server that offers the answer tool."""
     submit_names: Texts = ()
-    """What it calls the tool for handing in an answer when it asks about it."""
+    """The names that it uses for the answer tool in permission requests."""
     repo_settings: Texts = ()
-    """Files and folders of a repository from which it would take settings, hooks or servers."""
+    """Files and folders of a repository from which it would read settings, hooks or servers."""
     ignores_repo_settings: Flag = False
-    """Whether its configuration here makes it ignore them."""
+    """Whether this profile's configuration makes it ignore them."""
     quirks: Quirks = Quirks()
     usage: UsageWay
     tier: EnforcementTier
     limits: AgentLimits = AgentLimits()
     starts_in_ms: Count = 0
-    """About how long it takes until it can be asked, as measured."""
+    """Measured start-up time in milliseconds."""
 
     @model_validator(mode="after")
     def _holds_no_secret_in_the_open(self) -> Self:

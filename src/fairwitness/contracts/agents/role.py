@@ -1,6 +1,6 @@
-"""A role as data: what an agent is for, what it must return, how long it may take and what it may cost.
+"""A role of an agent: its purpose, its answer contract, its time limit and its budget.
 
-Its tools are in `contracts.common.tools`; its prompt is one Markdown file.
+The tools of a role are in `contracts.common.tools`; its prompt is one Markdown file.
 """
 
 from enum import StrEnum
@@ -17,7 +17,7 @@ from fairwitness.contracts.common.vocabulary import CompletionStatus, Workflow
 
 
 class ModelClass(StrEnum):
-    """Which kind of model a role wants; the settings say which model that is."""
+    """The class of model that a role needs; the settings map each class to a model."""
 
     STRONG = "strong"
     FAST = "fast"
@@ -37,13 +37,13 @@ class RoleSpec(Contract):
     workflow: Workflow
     title: OneLine
     purpose: OneLine
-    """One sentence, for lists and for a person who chooses a role."""
+    """One sentence for lists and for people who choose a role."""
     prompt: SafeName
     """The Markdown file of its prompt: `agents/prompts/<prompt>.md`."""
     answer: Maybe[Text] = None
     """The name of the contract it returns; None only for a role that is never dispatched."""
     statuses: tuple[CompletionStatus, ...] = ()
-    """What its completion may say; empty where the answer has no completion."""
+    """The statuses that its completion may have; empty if the answer has no completion."""
     instances: Texts = ()
     """The forms in which it is called (three perspectives, four foci); empty if there is one."""
     parameters: Annotated[tuple[SafeName, ...], Field()] = ()
@@ -54,11 +54,11 @@ class RoleSpec(Contract):
     """Documents that it writes beside its answer: the glob of its tool policy, and the contract of each document."""
     timeout_s: Seconds
     budget: Amounts
-    """What one dispatch may use up; reserved before it starts."""
+    """The budget of one dispatch, reserved before it starts."""
     turns: Positive
-    """Calls of the model in one dispatch, at most."""
+    """The maximum number of model calls in one dispatch."""
     model: ModelClass
     prompt_tokens: Positive
-    """The most tokens that its prompt may take up, with the schema and without the inputs."""
+    """The maximum size of its prompt in tokens, including the schema and excluding the inputs."""
     is_dispatched: Flag = True
     """False for the orchestrator, which is this program and no agent."""

@@ -1,6 +1,6 @@
-"""The `[agents]` table of fairwitness.toml: which agent plays which role, with which model, and where models are.
+"""The `[agents]` table of fairwitness.toml: the agent and model of each role, and where models are served.
 
-No key ever stands here; a backend may name the environment variable or the command that has it.
+The table never holds a key; a backend names the environment variable or the command that provides it.
 """
 
 from enum import StrEnum
@@ -16,57 +16,57 @@ from fairwitness.contracts.common.tools import Role
 AgentName = SafeName
 """A profile, `api`, `cassette`, or a backend of the settings."""
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]{0,127}$")]
-"""The name of an environment variable, in the capitals that no key is written in."""
+"""The name of an environment variable; upper case only, so that a pasted key is refused."""
 
 
 class ProviderKind(StrEnum):
-    """How a model is spoken to; where nothing else is said, also where it is."""
+    """The provider of a model; it decides the API dialect and the default address."""
 
     ANTHROPIC = "anthropic"
     OPENAI = "openai"
-    """Chat completions: also what most servers of one's own speak."""
+    """The chat completions API, which most self-hosted servers also offer."""
     OPENAI_RESPONSES = "openai-responses"
     GOOGLE = "google"
 
 
 class BackendSettings(Contract):
-    """Where the models of an agent are: of the profile of that name, or else of a backend that is called so."""
+    """Where the models of an agent are served; the name is that of a profile or of a new backend."""
 
     provider: ProviderKind
     base_url: Maybe[OneLine] = None
-    """None where the provider's own is meant."""
+    """None for the provider's own address."""
     model: Maybe[OneLine] = None
     key_env: Maybe[Variable] = None
     key_cmd: Maybe[Annotated[tuple[OneLine, ...], Field(min_length=1)]] = None
-    """A command that prints the key; only in the person's own configuration."""
+    """A command that prints the key; allowed only in the user's own configuration."""
 
 
 class AgentChoice(Contract):
-    """An agent, a model, or both; what is not said is looked for one level up."""
+    """An agent, a model, or both; what is missing is taken from the next higher level."""
 
     agent: Maybe[AgentName] = None
     model: Maybe[OneLine] = None
 
 
 class RoleChoice(AgentChoice):
-    """What a role is played by, and some of its instances by another."""
+    """The agent and model of a role, with exceptions for some of its instances."""
 
     instances: dict[str, AgentChoice] = Field(default_factory=dict)
 
 
 class AgentsSettings(Contract):
-    """The whole table."""
+    """The `[agents]` table."""
 
     default: Maybe[AgentName] = None
     models: dict[ModelClass, OneLine] = Field(default_factory=dict)
-    """Models of the default agent, by what a role wants of one."""
+    """The default agent's model for each model class."""
     roles: dict[Role, RoleChoice] = Field(default_factory=dict)
     backend: dict[AgentName, BackendSettings] = Field(default_factory=dict)
 
 
 class ModelChoice(Contract):
-    """Who plays a role."""
+    """The agent and model chosen for a role."""
 
     agent: AgentName
     model: Maybe[OneLine] = None
-    """None leaves it to the agent, or to its backend."""
+    """None leaves the choice to the agent or its backend."""

@@ -1,8 +1,8 @@
-"""The two kinds of document and the scalars they are made of.
+"""The two base classes of documents, and the scalar types of their fields.
 
-Scalars are strict: `"3"` is no number, `1` is no truth value, `8` is no decimal score. Containers are tuples, so a
-contract is a value through and through. A field typed `X | None` must be said, even if it says null; a field typed
-`Maybe[X] = None` may be left out, and is left out again when written.
+Scalars are strict: `"3"` is no number, `1` is no boolean, `8` is no decimal score. Containers are tuples, so a contract
+is immutable. A field typed `X | None` is required, even if it is null; a field typed `Maybe[X] = None` may be omitted,
+and is omitted when written.
 """
 
 import re
@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 
 class Contract(BaseModel):
-    """A closed, frozen value: a file that only Fair Witness writes, or a part of one."""
+    """An immutable document that only Fair Witness writes, or a part of one; unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, defer_build=True)
 
     def plain(self) -> dict[str, Any]:
-        """The document as plain values, in the order of its fields."""
+        """Return the document as plain JSON values, in the order of its fields."""
         return self.model_dump(mode="json")
 
 
 class AgentDocument(Contract):
-    """A document an agent writes: fields we do not know are kept and ignored."""
+    """A document that an agent writes; unknown fields are kept and ignored."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -45,7 +45,7 @@ Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Amount = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Text = Annotated[str, Field(pattern=r"\S")]
-"""Text that says something: at least one character that is not white space."""
+"""Text with at least one character that is not white space."""
 Prose = str
 """Text that may be empty."""
 Texts = tuple[Text, ...]
@@ -53,7 +53,9 @@ Texts = tuple[Text, ...]
 
 def _one_line(value: str) -> str:
     line = value.strip()
-    if len(line.splitlines()) != 1:  # also none: some signs are no white space to a pattern, but are to strip()
+    if (
+        len(line.splitlines()) != 1
+    ):  # also rejects none: some characters are white space to strip(), but not to a pattern
         raise PydanticCustomError("one_line", "one line of text")
     return line
 
@@ -81,11 +83,11 @@ Timestamp = Annotated[
     AfterValidator(_timestamp),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
-"""Kept as it was written, so that what is read is what is written again."""
+"""Kept as written, so that reading and writing a document does not change it."""
 
 
 def instant(timestamp: str) -> datetime:
-    """The moment a timestamp names.
+    """Return the moment of a timestamp.
 
     >>> instant("2026-02-26T14:30:00Z") == instant("2026-02-26T15:30:00+01:00")
     True
@@ -100,7 +102,7 @@ def _not_a_truth_value(value: object) -> object:
 
 
 WholeLiteral = BeforeValidator(_not_a_truth_value)
-"""For literals that hold numbers: to Python `True` equals 1 and so does 1.0."""
+"""For literals with numbers: Python's `True` and 1.0 equal 1."""
 
 
 def _only_a_truth_value(value: object) -> object:
@@ -110,7 +112,7 @@ def _only_a_truth_value(value: object) -> object:
 
 
 TruthLiteral = BeforeValidator(_only_a_truth_value)
-"""For literals that hold a truth value."""
+"""For literals with a boolean."""
 
 
 def _decimal(value: object) -> object:
@@ -120,7 +122,7 @@ def _decimal(value: object) -> object:
 
 
 Score = Annotated[float, Strict(), Field(ge=0, le=10, allow_inf_nan=False), BeforeValidator(_decimal)]
-"""A score of 0.0 to 10.0 that was written with its decimal: 8.0 is one, 8 is not."""
+"""A score of 0.0 to 10.0, written with a decimal point: 8.0 is valid, 8 is not."""
 
 
 def _one_decimal(value: float) -> float:
@@ -133,4 +135,4 @@ AlignmentScore = Annotated[Score, AfterValidator(_one_decimal)]
 
 _VERSION = r"^[0-9]{1,4}\.[0-9]{1,4}$"
 SchemaVersion = Annotated[str, Field(pattern=_VERSION)]
-"""Any version parses; `rules.versions` warns about a major version nobody here knows."""
+"""Any version is accepted; `rules.validation` warns about an unknown major version."""

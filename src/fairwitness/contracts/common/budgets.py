@@ -1,6 +1,6 @@
-"""What a run may spend, what is promised to dispatches that are under way, and what was spent.
+"""Budgets of a run: caps, reservations of running dispatches, and spending.
 
-Money is counted in millionths of the currency's unit and time in milliseconds, so that sums are exact.
+Money is counted in millionths of the currency unit and time in milliseconds, so that sums are exact.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from fairwitness.contracts.common.ids import PhaseId, SafeName
 
 
 class Resource(StrEnum):
-    """What is counted."""
+    """The resources that a budget counts."""
 
     TOKENS = "tokens"
     MONEY = "money_micros"
@@ -22,7 +22,7 @@ class Resource(StrEnum):
 
 
 class BudgetLevel(StrEnum):
-    """For what a cap holds, narrowest first."""
+    """The scope of a cap, narrowest first."""
 
     DISPATCH = "dispatch"
     PHASE = "phase"
@@ -30,7 +30,7 @@ class BudgetLevel(StrEnum):
 
 
 class Amounts(Contract):
-    """So much of each resource."""
+    """An amount of each resource."""
 
     tokens: Count = 0
     money_micros: Count = 0
@@ -38,7 +38,7 @@ class Amounts(Contract):
 
 
 class Caps(Contract):
-    """The most of each resource; `None` is the explicit word for "not limited"."""
+    """The maximum of each resource; null means unlimited."""
 
     tokens: Positive | None
     money_micros: Positive | None
@@ -46,7 +46,7 @@ class Caps(Contract):
 
 
 class BudgetCaps(Contract):
-    """The caps of one dispatch, of one phase, and of the whole run."""
+    """The caps of a dispatch, of a phase and of the whole run."""
 
     dispatch: Caps
     phase: Caps
@@ -54,7 +54,7 @@ class BudgetCaps(Contract):
 
 
 class BudgetTable(Contract):
-    """`[budget]`: what one run may use; what is not set is not limited beyond each role's own share."""
+    """The `[budget]` table: what one run may use; unset values are limited only by each role's own budget."""
 
     tokens: Maybe[Positive] = None
     dollars: Maybe[Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]] = None
@@ -62,7 +62,7 @@ class BudgetTable(Contract):
 
 
 class Reservation(Contract):
-    """What a dispatch may use up; it counts in full until the dispatch is settled or released."""
+    """The amount reserved for a dispatch; it counts in full until the dispatch is settled or released."""
 
     id: SafeName
     phase: Maybe[PhaseId] = None
@@ -70,14 +70,14 @@ class Reservation(Contract):
 
 
 class Spending(Contract):
-    """What a dispatch did use up."""
+    """The amount that a dispatch used."""
 
     phase: Maybe[PhaseId] = None
     used: Amounts
 
 
 class Budget(Contract):
-    """The whole account of a run."""
+    """The budget account of a run."""
 
     caps: BudgetCaps
     reserved: Mapping[SafeName, Reservation] = Field(default_factory=dict)
@@ -85,14 +85,14 @@ class Budget(Contract):
 
 
 class Reserved(Contract):
-    """The dispatch may start; the account now counts what it asked for."""
+    """The dispatch may start; the account includes its reservation."""
 
     answer: Literal["reserved"] = "reserved"
     budget: Budget
 
 
 class OverBudget(Contract):
-    """The dispatch may not start: at this level there is too little left of this resource."""
+    """The dispatch may not start: too little of this resource is left at this level."""
 
     answer: Literal["over_budget"] = "over_budget"
     level: BudgetLevel

@@ -1,4 +1,4 @@
-"""Schema 1 and the common header: how an agent of the feature pipeline signs what it returns."""
+"""The completion contract (schema 1) and the common header of agent outputs in the feature pipeline."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -33,11 +33,11 @@ class FeatureAgent(StrEnum):
 
 
 StepId = Annotated[str, Field(pattern=r"^step-[0-9]{1,2}[a-z]?(-[a-z0-9]+)*$")]
-"""`step-1`, `step-3b`, and with a round or wave behind it: `step-5-w2`."""
+"""`step-1`, `step-3b`, or with a round or wave: `step-5-w2`."""
 
 
 class EvidenceSummary(AgentDocument):
-    """Counts an agent reports; the ledger decides, this is only compared with it."""
+    """Check counts reported by an agent; they are compared with the ledger, which decides."""
 
     total_checks: Count
     passed: Count
@@ -46,7 +46,7 @@ class EvidenceSummary(AgentDocument):
 
 
 class Completion(AgentDocument):
-    """Schema 1: the three-state completion signal."""
+    """How an agent completed its work (schema 1): DONE, NEEDS_REVISION or ERROR."""
 
     status: CompletionStatus
     summary: Summary
@@ -58,13 +58,13 @@ class Completion(AgentDocument):
 
 
 class CompletionDocument(AgentDocument):
-    """A completion contract standing alone."""
+    """A document that holds only a completion."""
 
     completion: Completion
 
 
 class Header(AgentDocument):
-    """The fields every agent's output opens with; each document adds its own `payload`."""
+    """The header of every agent output; each document adds its own `payload`."""
 
     agent: FeatureAgent
     instance: Text

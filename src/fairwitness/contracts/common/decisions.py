@@ -1,4 +1,4 @@
-"""What a rule answers: one closed union of decisions, each with its reason and the gates behind it."""
+"""The decisions of the feature pipeline, each with its reason and the gates behind it."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from fairwitness.contracts.common.vocabulary import Confidence, Size
 
 
 class ErrorClass(StrEnum):
-    """What kind of failure: only the first kind may pass by itself."""
+    """The class of a failure; only a transient failure may pass by itself."""
 
     TRANSIENT = "transient"
     DETERMINISTIC = "deterministic"
@@ -22,7 +22,7 @@ class ErrorClass(StrEnum):
 
 
 class ErrorCause(StrEnum):
-    """Why a call failed, as the harness saw it."""
+    """Why an agent call failed, as Fair Witness observed it."""
 
     AGENT_ERROR = "agent_error"
     TIMEOUT = "timeout"
@@ -41,7 +41,7 @@ class ErrorCause(StrEnum):
 
 
 class RetryOf(StrEnum):
-    """What is tried again."""
+    """What a retry repeats."""
 
     CALL = "call"
     BASELINE = "baseline"
@@ -49,7 +49,7 @@ class RetryOf(StrEnum):
 
 
 class WaitsFor(StrEnum):
-    """Who or what has to move before the run can."""
+    """What the run waits for."""
 
     CALLS = "calls"
     CHECKS = "checks"
@@ -58,7 +58,7 @@ class WaitsFor(StrEnum):
 
 
 class HaltOutcome(StrEnum):
-    """How a run that stops early ends."""
+    """The outcome of a run that stops early."""
 
     ERROR = "error"
     HALTED = "halted"
@@ -67,36 +67,36 @@ class HaltOutcome(StrEnum):
 
 
 class FinishOutcome(StrEnum):
-    """How a run that came to its end ends."""
+    """The outcome of a run that completes."""
 
     COMMITTED = "committed"
     LOW_CONFIDENCE = "low_confidence"
 
 
 class BaseDecision(Contract):
-    """What every decision carries."""
+    """The common fields of every decision."""
 
     reason: Text
     gates: tuple[GateAnswer, ...] = ()
 
 
 class Advance(BaseDecision):
-    """Begin a step, or go on with it: start these calls."""
+    """Enter or continue a step and start these calls."""
 
     kind: Literal["advance"] = "advance"
     to: StepId
     start: Texts = ()
     round: Positive | None = None
     constraints: Texts = ()
-    """What the next step must take into account."""
+    """Constraints for the next step."""
     known_issues: Texts = ()
     degradations: Texts = ()
     auto_selected: SafeName | None = None
-    """The option that nobody was asked about, since the run is autonomous."""
+    """The option selected without asking a person, because the run is autonomous."""
 
 
 class Retry(BaseDecision):
-    """Do the same again, once more."""
+    """Repeat the same work once."""
 
     kind: Literal["retry"] = "retry"
     step: StepId
@@ -105,7 +105,7 @@ class Retry(BaseDecision):
 
 
 class Revise(BaseDecision):
-    """Send the work back to an earlier step with what was found."""
+    """Return the work to an earlier step with the findings."""
 
     kind: Literal["revise"] = "revise"
     to: StepId
@@ -122,7 +122,7 @@ class Replan(BaseDecision):
 
 
 class Revert(BaseDecision):
-    """Put the files of tasks back to the baseline."""
+    """Restore the files of tasks to the baseline."""
 
     kind: Literal["revert"] = "revert"
     iteration: Positive
@@ -131,7 +131,7 @@ class Revert(BaseDecision):
 
 
 class AskHuman(BaseDecision):
-    """Put a durable question to a person."""
+    """Ask a person; the question survives a restart."""
 
     kind: Literal["ask_human"] = "ask_human"
     gate_id: SafeName
@@ -141,7 +141,7 @@ class AskHuman(BaseDecision):
 
 
 class Wait(BaseDecision):
-    """Nothing to do until something else moves."""
+    """Wait for an event outside the run."""
 
     kind: Literal["wait"] = "wait"
     waits_for: WaitsFor
@@ -149,7 +149,7 @@ class Wait(BaseDecision):
 
 
 class Halt(BaseDecision):
-    """Stop the run; what was done is kept."""
+    """Stop the run and keep its work."""
 
     kind: Literal["halt"] = "halt"
     outcome: HaltOutcome
@@ -157,7 +157,7 @@ class Halt(BaseDecision):
 
 
 class Finish(BaseDecision):
-    """The run came to its end."""
+    """Complete the run."""
 
     kind: Literal["finish"] = "finish"
     outcome: FinishOutcome
@@ -170,17 +170,17 @@ Decision = Annotated[
 
 
 class Graded(Contract):
-    """A confidence, and every reason why it is not higher."""
+    """A confidence with every reason why it is not higher."""
 
     level: Confidence
     because: Texts
 
 
 class Depth(Contract):
-    """How deep a task is verified."""
+    """The verification depth of a task."""
 
     size: Size
     tiers: tuple[Positive, ...]
     checks: Count
     required: Texts
-    """Checks that must have passed, whatever the count."""
+    """Checks that must pass in addition to the count."""

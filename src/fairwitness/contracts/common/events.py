@@ -1,4 +1,4 @@
-"""The envelope every event travels in; what is inside is typed by the workflow's own closed union."""
+"""The envelope of every event; its content is typed by the workflow's own union of events."""
 
 from typing import Annotated, Any
 
@@ -16,13 +16,13 @@ def _type_is_required(schema: dict[str, Any]) -> None:
 
 
 class EventData(Contract):
-    """What is inside an envelope. Each kind fills in its own `type`; a document must say it."""
+    """The content of an envelope; documents must state the `type`."""
 
     model_config = ConfigDict(json_schema_extra=_type_is_required)
 
 
 class Envelope(Contract):
-    """One append-only record: `seq` counts from 1 within its run, without gaps."""
+    """One event record of an append-only log; `seq` counts from 1 within its run, without gaps."""
 
     event_id: SafeName
     seq: Positive

@@ -1,7 +1,7 @@
-"""What the ledger keeps: commands we ran, things we observed, things agents claimed, and the checks that rest on them.
+"""The records of the evidence ledger: executed commands, observations, agents' claims, and the checks based on them.
 
-A check is evidence only through its source. Whether it passed is never said by a caller: it follows from the
-execution's assessment, from what was observed, or from the verdict that was claimed.
+A check is evidence only through its source. A caller never states whether it passed: that follows from the execution's
+assessment, from the observation, or from the claimed verdict.
 """
 
 from enum import StrEnum
@@ -15,13 +15,13 @@ from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
 from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Severity
 
 Tree = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
-"""A git tree by its full hash."""
+"""The full hash of a git tree."""
 
 Snippet = Annotated[str, Field(max_length=500)]
 """The first 500 characters of an output."""
 
 ROUNDS = 99
-"""As many attempts as a task of a graph may have; each is verified in a round of its own."""
+"""The maximum number of attempts of a graph's task; each is verified in its own round."""
 
 Round = Annotated[Integer, Field(ge=0, le=ROUNDS)]
 """1 to 3 for an iteration of verification, up to 99 for an attempt, 1 or 2 for a review.
@@ -31,7 +31,7 @@ A baseline stands one round below what it is compared with: in 0 for the first, 
 
 
 class Provenance(StrEnum):
-    """Where a check comes from; gates on code count only what was executed."""
+    """The source of a check; gates on code count only executed checks."""
 
     EXECUTED = "executed"
     OBSERVED = "observed"
@@ -39,7 +39,7 @@ class Provenance(StrEnum):
 
 
 class Phase(StrEnum):
-    """When a check was made."""
+    """When a check was made: before the change, after it, or in a review."""
 
     BASELINE = "baseline"
     AFTER = "after"
@@ -47,7 +47,7 @@ class Phase(StrEnum):
 
 
 class SandboxTier(StrEnum):
-    """How a command was kept in; what ran in none of them opens no gate."""
+    """How a command was isolated; results without isolation open no gate."""
 
     NAMESPACES = "ns"
     LANDLOCK = "ll"
@@ -56,12 +56,12 @@ class SandboxTier(StrEnum):
 
 
 class Execution(Contract):
-    """One command that the harness ran."""
+    """One command that Fair Witness ran."""
 
     run_id: RunId
     task_id: SafeName | None
     key: Text
-    """Run, step and attempt in one text, so that a repeated step finds what it did before."""
+    """Run, step and attempt in one text, so that a repeated step finds its earlier result."""
     argv: Annotated[tuple[str, ...], Field(min_length=1)]
     cwd: Text
     env_digest: Sha256
@@ -91,7 +91,7 @@ class Execution(Contract):
 
 
 class Observation(Contract):
-    """Something the harness saw for itself, in git or in a file."""
+    """Something that Fair Witness observed itself, in git or in a file."""
 
     run_id: RunId
     task_id: SafeName | None
@@ -105,7 +105,7 @@ class Observation(Contract):
 
 
 class Claim(Contract):
-    """Something an agent said: stored, shown, counted as an opinion."""
+    """Something that an agent claimed; it is stored and shown, and counts as an opinion."""
 
     run_id: RunId
     task_id: SafeName | None
@@ -118,7 +118,7 @@ class Claim(Contract):
 
 
 class CheckRow(Contract):
-    """A row of `anvil_checks` with what its source says: all that a gate may look at."""
+    """A row of `anvil_checks` with the data of its source: everything that a gate may use."""
 
     id: Positive
     check_name: Text
@@ -130,13 +130,13 @@ class CheckRow(Contract):
     instance: Text | None
     provenance: Provenance
     assessment: Assessment | None
-    """Of the execution; None for other sources."""
+    """The assessment of the execution; null for other sources."""
     tree: Tree | None
     sandbox: SandboxTier | None
 
 
 class EvidenceQuery(Contract):
-    """What was asked of the ledger, so that every surface can show it."""
+    """The ledger query behind an answer, so that every interface can show it."""
 
     sql: Text
     values: tuple[str | int | None, ...]

@@ -1,4 +1,4 @@
-"""What a gate answers: open, with the evidence that opened it, or blocked, with what is missing."""
+"""The answers of a gate: open with its evidence, or blocked with what is missing."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -10,7 +10,7 @@ from fairwitness.contracts.common.evidence import EvidenceQuery
 
 
 class Gate(StrEnum):
-    """The questions that evidence answers: six of the pipeline, and the one of `fairwitness verify`."""
+    """The evidence gates: six of the feature pipeline, and that of `fairwitness verify`."""
 
     BASELINE_EXISTS = "EG-1"
     VERIFICATION_SUFFICIENT = "EG-2"
@@ -22,7 +22,7 @@ class Gate(StrEnum):
 
 
 class Open(Contract):
-    """Enough evidence, and exactly which."""
+    """The gate is open, with the evidence rows that opened it."""
 
     answer: Literal["open"] = "open"
     gate: Gate
@@ -33,7 +33,7 @@ class Open(Contract):
 
 
 class Blocked(Contract):
-    """Not enough, what is missing, and why what is there does not do."""
+    """The gate is blocked, with what is missing and why the existing evidence does not suffice."""
 
     answer: Literal["blocked"] = "blocked"
     gate: Gate

@@ -1,7 +1,7 @@
-"""Ids and how they are spelled in data, paths, branches and refs.
+"""Ids and their forms in data, paths, branches and refs.
 
-An id that becomes part of a path or a ref is checked here by pattern first: no `..`, no separator, no drive, no NUL,
-nothing git or a file system would read as something else.
+An id that becomes part of a path or a ref is checked by a pattern first: no `..`, no separator, no drive, no NUL,
+nothing that git or a file system would interpret.
 """
 
 import re
@@ -17,7 +17,7 @@ _BRANCH_LIMIT = 200
 
 
 def is_safe_name(value: str) -> bool:
-    """True if the text can be one segment of a path and of a git ref.
+    """Return True if the text can be one segment of a path and of a git ref.
 
     >>> [is_safe_name(text) for text in ("task-001", "../x", "a..b", "x.lock", "2026-02-26T14-30-00Z")]
     [True, False, False, False, True]
@@ -43,7 +43,7 @@ TaskId = Annotated[str, Field(pattern=r"^task-[0-9]{2,6}$")]
 
 _ISO_RUN = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
 FeatureRunId = Annotated[str, Field(pattern=f"^{_ISO_RUN}$")]
-"""The second a feature run began: `2026-02-26T14:30:00Z`."""
+"""The start of a feature run in UTC: `2026-02-26T14:30:00Z`."""
 
 AutopilotRunId = Annotated[str, Field(pattern=r"^run-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{6}$")]
 """`run-2026-02-09-143052`."""
@@ -59,7 +59,7 @@ RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,126}[A-Za-z
 
 
 def run_ref(run_id: str) -> str:
-    """A run id as it stands in paths and git refs, where ':' is forbidden.
+    """Return a run id as used in paths and git refs, where ':' is forbidden.
 
     >>> run_ref("2026-02-26T14:30:00Z")
     '2026-02-26T14-30-00Z'
@@ -68,7 +68,7 @@ def run_ref(run_id: str) -> str:
 
 
 def baseline_tag(run_id: str) -> str:
-    """The tag a feature run starts from.
+    """Return the tag of a feature run's base.
 
     >>> baseline_tag("2026-02-26T14:30:00Z")
     'pipeline-baseline-2026-02-26T14-30-00Z'
@@ -77,7 +77,7 @@ def baseline_tag(run_id: str) -> str:
 
 
 def attempt_name(attempt: int) -> str:
-    """An attempt as it stands in paths and branches; in data it is the number.
+    """Return an attempt as used in paths and branches; in data it is the number.
 
     >>> attempt_name(1)
     'attempt-1'
@@ -86,7 +86,7 @@ def attempt_name(attempt: int) -> str:
 
 
 def attempt_branch(task: str, attempt: int, *, prefix: str = "forge") -> str:
-    """The branch of one attempt.
+    """Return the branch of one attempt.
 
     >>> attempt_branch("task-001", 1)
     'forge/task-001/attempt-1'
@@ -95,7 +95,7 @@ def attempt_branch(task: str, attempt: int, *, prefix: str = "forge") -> str:
 
 
 def sub_branch(branch: str, name: str) -> str:
-    """A helper's branch beside an attempt's: git cannot hold both `a/b` and `a/b/c`, so the name is joined by '--'.
+    """Return the branch of a helper; git cannot hold both `a/b` and `a/b/c`, so the name is joined by '--'.
 
     >>> sub_branch("forge/task-001/attempt-1", "sub-1")
     'forge/task-001/attempt-1--sub-1'
@@ -104,7 +104,7 @@ def sub_branch(branch: str, name: str) -> str:
 
 
 def review_task_id(slug: str, scope: str) -> str:
-    """The feature-level task id of a review.
+    """Return the task id of a feature-level review.
 
     >>> review_task_id("auth-handler", "design")
     'auth-handler-design-review'
@@ -113,7 +113,7 @@ def review_task_id(slug: str, scope: str) -> str:
 
 
 def relative_path_problem(value: str) -> str | None:
-    """What keeps a text from being a path inside a folder, or None.
+    """Return why a text is no path inside a folder, or None.
 
     >>> relative_path_problem("src/a.py") is None
     True
@@ -154,13 +154,13 @@ RelPath = Annotated[
         }
     ),
 ]
-"""A path inside the repository or the run's folder; nothing that leaves it."""
+"""A relative path inside the repository or the run's folder."""
 
 _BRANCH_BAD = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|\.$|/$|^[/.-]|^@$")
 
 
 def is_git_ref(value: str) -> bool:
-    """True if git takes the text as the name of a branch or tag.
+    """Return True if git accepts the text as the name of a branch or tag.
 
     >>> [is_git_ref(text) for text in ("main", "forge/task-001/attempt-1", "a:b", "-x", "a..b")]
     [True, True, False, False, False]

@@ -1,4 +1,4 @@
-"""The `##` sections of a Markdown body, and bodies that must have some of them in a given order."""
+"""The `##` sections of a Markdown text, and a validator for texts with required sections."""
 
 import re
 
@@ -10,9 +10,9 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)
 
 
 def split_sections(text: str) -> tuple[tuple[str, str], ...]:
-    """The sections of a text in order: each second-level heading with all below it up to the next one.
+    """Return the sections of a text in order: each second-level heading with the text up to the next one.
 
-    What stands in a fenced code block is no heading.
+    Lines in a fenced code block are no headings.
 
     >>> split_sections("## Summary\\ntext\\n```\\n## not one\\n```\\n## Testing")
     (('Summary', 'text\\n```\\n## not one\\n```'), ('Testing', ''))
@@ -30,7 +30,9 @@ def split_sections(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _fence_after(line: str, fence: str | None) -> str | None:
-    """The fence that is open after a line: it closes with at least as many of the same sign and nothing else."""
+    """Return the fence that is open after a line; it closes with at least as many of the same character and nothing
+    else.
+    """
     match = _FENCE.fullmatch(line)
     if match is None:
         return fence
@@ -42,12 +44,12 @@ def _fence_after(line: str, fence: str | None) -> str | None:
 
 
 def headings(body: str) -> tuple[str, ...]:
-    """The second-level headings of a text, in order."""
+    """Return the second-level headings of a text, in order."""
     return tuple(name for name, _ in split_sections(body))
 
 
 def first_missing(body: str, required: tuple[str, ...]) -> str | None:
-    """The first required section that does not stand in its turn, or None; other sections may stand between."""
+    """Return the first required section that is missing or out of order, or None; other sections may come between."""
     present = iter(headings(body))
     for section in required:
         if section not in present:  # consumes `present`, so the order is checked as well
@@ -56,7 +58,7 @@ def first_missing(body: str, required: tuple[str, ...]) -> str | None:
 
 
 def body_with(*required: str) -> AfterValidator:
-    """The validator of a body that has these sections in this order."""
+    """Return a validator for a text that has these sections in this order."""
     listed = ", ".join(required)
 
     def check(body: str) -> str:

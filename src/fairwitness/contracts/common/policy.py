@@ -1,7 +1,7 @@
-"""The settings that rules read: thresholds, rounds, retries and caps, with the seeds' numbers as defaults.
+"""The settings that rules use: thresholds, rounds, retries and caps.
 
-Bounds hold the seeds' floor and ceiling: a setting may ask for more evidence or fewer rounds, never for less evidence
-or for a loop without end.
+Bounds enforce minimum evidence and maximum rounds: a setting may require more evidence or fewer rounds, never less
+evidence or an endless loop.
 """
 
 from enum import StrEnum
@@ -14,26 +14,26 @@ from fairwitness.contracts.common.vocabulary import Risk
 
 
 class OnExhausted(StrEnum):
-    """What a code review that never came to an approval does to the run."""
+    """What happens to a run whose code review never approves."""
 
     ERROR = "error"
     LOW_CONFIDENCE = "low-confidence"
 
 
 class RetryPolicy(Contract):
-    """How often something is tried again before it counts as failed."""
+    """How often a failed operation is repeated."""
 
     dispatch: Annotated[int, Strict(), Field(ge=0, le=3)] = 1
-    """Further calls of an agent that failed in a way that may pass."""
+    """Further calls of an agent after a transient failure."""
     inside_agent: Annotated[int, Strict(), Field(ge=0, le=3)] = 2
     """Further tries of a tool inside one call."""
     database_busy: Annotated[int, Strict(), Field(ge=0, le=5)] = 3
     checks: Annotated[int, Strict(), Field(ge=0, le=3)] = 1
-    """Further runs of checks that gave no evidence: a time-out, a lost sandbox, a tree that moved on."""
+    """Further runs of checks without evidence: a time-out, a lost sandbox, a changed tree."""
 
 
 class ReviewPolicy(Contract):
-    """Quorum and rounds of the two reviews; three reviewers always."""
+    """Quorum and rounds of the design and code reviews, which always have three reviewers."""
 
     approvals: Annotated[int, Strict(), Field(ge=2, le=3)] = 2
     design_revisions: Annotated[int, Strict(), Field(ge=0, le=1)] = 1
@@ -42,33 +42,33 @@ class ReviewPolicy(Contract):
 
 
 class VerificationPolicy(Contract):
-    """How much evidence a task needs, and how often it may be tried."""
+    """How much evidence a task needs, and its maximum iterations."""
 
     standard_checks: Annotated[int, Strict(), Field(ge=2)] = 2
     large_checks: Annotated[int, Strict(), Field(ge=3)] = 3
     iterations: Annotated[int, Strict(), Field(ge=1, le=3)] = 3
     revert_from: Annotated[int, Strict(), Field(ge=1, le=3)] = 2
-    """The iteration from which a failing task's files are put back to the baseline."""
+    """The iteration from which a failing task's files are restored to the baseline."""
     self_fixes: Annotated[int, Strict(), Field(ge=0, le=2)] = 2
 
 
 class RiskRule(Contract):
-    """A person's word on files: `*` stays within a folder, `**` does not; without `/` the pattern is a file name."""
+    """A user-defined risk for files: `*` matches within a folder, `**` across folders; without `/` a file name."""
 
     pattern: Text
     risk: Risk
 
 
 class Policy(Contract):
-    """Everything a decision of the feature pipeline depends on besides the facts."""
+    """The settings that a decision of the feature pipeline depends on, in addition to the facts."""
 
     retry: RetryPolicy = RetryPolicy()
     review: ReviewPolicy = ReviewPolicy()
     verification: VerificationPolicy = VerificationPolicy()
     risk: tuple[RiskRule, ...] = ()
-    """Overrides, first match first."""
+    """Risk overrides; the first match applies."""
     researchers: Annotated[int, Strict(), Field(ge=2, le=4)] = 2
-    """Of four, how many must be done."""
+    """How many of the four researchers must succeed."""
     max_concurrent: Positive = 4
     human_loops: Annotated[int, Strict(), Field(ge=0, le=1)] = 1
-    """How often each of expand, other, revise and modify sends the work back at one gate."""
+    """How often each of expand, other, revise and modify may return the work at one gate."""

@@ -1,4 +1,4 @@
-"""What a semantic check answers: every problem, each with its place and what was expected."""
+"""Problems of a document, each with its place and what was expected, and how contracts raise several at once."""
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -9,18 +9,18 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 from fairwitness.contracts.common.base import Contract, Text
 
 Path: TypeAlias = tuple[str | int, ...]
-"""The way to a value in a document: `("payload", "tasks", 0, "risk")`."""
+"""The path to a value in a document: `("payload", "tasks", 0, "risk")`."""
 
 
 class ProblemLevel(StrEnum):
-    """Whether a problem refuses the document or is only worth saying."""
+    """Whether a problem rejects the document or is only a warning."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Problem(Contract):
-    """One thing that is wrong, where it stands, and what should stand there."""
+    """One problem of a document: its place, what was expected, and what was found."""
 
     where: Path
     expected: Text
@@ -29,7 +29,7 @@ class Problem(Contract):
 
 
 def spell_path(path: Path) -> str:
-    """A path as people write it.
+    """Return a path in readable form.
 
     >>> spell_path(("payload", "tasks", 0, "risk"))
     'payload.tasks[0].risk'
@@ -46,7 +46,7 @@ def spell_path(path: Path) -> str:
 
 
 class FieldRefusal(NamedTuple):
-    """One field that does not fit: its place, what was expected there, what stood there."""
+    """One invalid field: its place, what was expected, and what was found."""
 
     where: tuple[str | int, ...]
     expected: str
@@ -54,7 +54,7 @@ class FieldRefusal(NamedTuple):
 
 
 def refuse_if_any(title: str, refusals: Iterable[FieldRefusal]) -> None:
-    """Raises one error that holds every refusal; nothing if there is none."""
+    """Raise one error with all refusals, if there are any."""
     details = [
         InitErrorDetails(
             type=PydanticCustomError("refused", "{expected}", {"expected": refusal.expected}),
@@ -76,7 +76,7 @@ ItemT = TypeVar("ItemT", bound=_HasId)
 
 
 def unique_ids(what: str) -> Callable[[tuple[ItemT, ...]], tuple[ItemT, ...]]:
-    """A validator for a list whose entries must have different ids."""
+    """Return a validator for a list whose entries must have different ids."""
 
     def check(items: tuple[ItemT, ...]) -> tuple[ItemT, ...]:
         seen: set[str] = set()
@@ -92,7 +92,7 @@ def unique_ids(what: str) -> Callable[[tuple[ItemT, ...]], tuple[ItemT, ...]]:
 
 
 ROUNDING = 0.005
-"""How far a written ratio may lie from the exact one: it is often kept with two decimals."""
+"""The tolerance for a written ratio, which is often rounded to two decimals."""
 
 
 def expect(document: Contract, holds: bool, expected: str, *where: str) -> None:
@@ -106,7 +106,7 @@ def expect(document: Contract, holds: bool, expected: str, *where: str) -> None:
 
 
 def is_ratio(value: float, part: int, whole: int) -> bool:
-    """True if the value is part / whole, or 0 of nothing.
+    """Return True if the value is part / whole, or 0 if whole is 0.
 
     >>> [is_ratio(0.8, 4, 5), is_ratio(0.67, 2, 3), is_ratio(1.0, 0, 0)]
     [True, True, False]

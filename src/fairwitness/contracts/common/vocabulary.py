@@ -1,11 +1,11 @@
-"""The closed vocabularies that every workflow shares."""
+"""Enumerations that all workflows share: completion status, severity, risk, verdict, confidence, size and others."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 
 class CompletionStatus(StrEnum):
-    """The three ways an agent's dispatch can end by its own word."""
+    """The status that an agent gives its own work."""
 
     DONE = "DONE"
     NEEDS_REVISION = "NEEDS_REVISION"
@@ -25,7 +25,7 @@ SEVERITIES = tuple(Severity)
 
 
 class Risk(StrEnum):
-    """How dangerous a change is; drives how deep it is verified."""
+    """How dangerous a change is; a higher risk needs more evidence."""
 
     GREEN = "🟢"
     YELLOW = "🟡"
@@ -37,7 +37,7 @@ RISKS = tuple(Risk)
 
 
 class CategoryVerdict(StrEnum):
-    """What a reviewer says of one category."""
+    """A reviewer's verdict on one category."""
 
     APPROVE = "approve"
     NEEDS_REVISION = "needs_revision"
@@ -49,7 +49,7 @@ VERDICTS = tuple(CategoryVerdict)
 
 
 class Confidence(StrEnum):
-    """How sure a decision, or a run's evidence, lets us be."""
+    """The confidence in a decision, or that a run's evidence supports."""
 
     HIGH = "High"
     MEDIUM = "Medium"
@@ -57,14 +57,14 @@ class Confidence(StrEnum):
 
 
 class Size(StrEnum):
-    """How large a task is; any red file makes it Large."""
+    """The size of a task; a change to any red file makes it Large."""
 
     STANDARD = "Standard"
     LARGE = "Large"
 
 
 class Assessment(StrEnum):
-    """What a command that we ran came to; only the first two are evidence."""
+    """The result of a command that Fair Witness ran; only `pass` and `fail` are evidence."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -74,7 +74,7 @@ class Assessment(StrEnum):
 
 
 class Workflow(StrEnum):
-    """The three bodies over one set of steps."""
+    """The three workflows."""
 
     FEATURE = "feature"
     AUTOPILOT = "autopilot"
@@ -82,7 +82,7 @@ class Workflow(StrEnum):
 
 
 def worst_verdict(verdicts: tuple[CategoryVerdict, ...]) -> CategoryVerdict:
-    """The harshest of some verdicts.
+    """Return the most severe of the verdicts.
 
     >>> worst_verdict((CategoryVerdict.APPROVE, CategoryVerdict.BLOCKER, CategoryVerdict.NEEDS_REVISION)).value
     'blocker'
@@ -91,7 +91,7 @@ def worst_verdict(verdicts: tuple[CategoryVerdict, ...]) -> CategoryVerdict:
 
 
 def worst_severity(severities: Iterable[Severity]) -> Severity | None:
-    """The worst of some severities; None if there is none.
+    """Return the worst severity, or None if there are none.
 
     >>> worst_severity((Severity.MINOR, Severity.BLOCKER, Severity.MAJOR)).value
     'Blocker'
@@ -100,7 +100,7 @@ def worst_severity(severities: Iterable[Severity]) -> Severity | None:
 
 
 def highest_risk(risks: tuple[Risk, ...]) -> Risk:
-    """The most dangerous of some colours.
+    """Return the highest of the risks.
 
     >>> highest_risk((Risk.GREEN, Risk.RED, Risk.YELLOW)).value
     '🔴'

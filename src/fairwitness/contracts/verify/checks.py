@@ -1,4 +1,4 @@
-"""A check that a repository offers: the command, how its report is read, and what it is worth."""
+"""A check that a repository offers: its command, its report format and its role in verification; and the settings."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -13,13 +13,13 @@ CheckId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,119}$")]
 """Names one check of one project within a repository: `pytest`, `api/ruff`."""
 
 QUICK_S = 60.0
-"""Wall time of smoke runs, linters and everything small."""
+"""Time limit in seconds of smoke runs, linters and other short checks."""
 LONG_S = 900.0
-"""Wall time of tests and builds."""
+"""Time limit in seconds of tests and builds."""
 
 
 class ReportFormat(StrEnum):
-    """How a check says what it found, thing by thing."""
+    """The format in which a check reports its tests or diagnostics."""
 
     JUNIT = "junit"
     GO_TEST = "go-test"
@@ -27,7 +27,7 @@ class ReportFormat(StrEnum):
     CARGO = "cargo"
     UNITTEST = "unittest"
     JEST = "jest-json"
-    """`jest --json`: it has no other report of its own."""
+    """The output of `jest --json`, the only report that jest writes itself."""
     RUFF = "ruff"
     FLAKE8 = "flake8"
     MYPY = "mypy"
@@ -37,7 +37,7 @@ class ReportFormat(StrEnum):
     COMPILER = "compiler"
     """gcc and clang: `file:line:column: error: text`."""
     EXIT = "exit"
-    """Nothing but the exit code: one thing, the command itself."""
+    """Only the exit code: one item, the command itself."""
 
 
 TEST_FORMATS = frozenset(
@@ -50,11 +50,11 @@ TEST_FORMATS = frozenset(
         ReportFormat.JEST,
     }
 )
-"""Formats whose things are tests; the others' are diagnostics, except `exit`."""
+"""Formats whose items are tests; the items of the others are diagnostics, except for `exit`."""
 
 
 class Language(StrEnum):
-    """What a project is written in, as far as its environment goes."""
+    """The language of a project, which decides how its environment is prepared."""
 
     PYTHON = "python"
     NODE = "node"
@@ -67,10 +67,10 @@ class Language(StrEnum):
 
 
 class CheckSpec(Contract):
-    """One command to run in a project, before and after a change.
+    """One command that is run in a project before and after a change.
 
-    In `argv`, `{python}` is the interpreter of the prepared environment, `{report}` the file the report is to be
-    written to, `{tmp}` a private folder for caches; `{ids}`, only in `select`, stands for the things to run again.
+    In `argv`, `{python}` is the interpreter of the prepared environment, `{report}` the file for the report, `{tmp}` a
+    private folder for caches; `{ids}`, only in `select`, stands for the items to run again.
     """
 
     id: CheckId
@@ -81,27 +81,27 @@ class CheckSpec(Contract):
     """The project's folder, relative to the repository; `.` for its top."""
     language: Language
     tool: Text
-    """The program whose version counts: `pytest`, `ruff`, `node`."""
+    """The program whose version is recorded: `pytest`, `ruff`, `node`."""
     argv: Annotated[tuple[str, ...], Field(min_length=1)]
     report: ReportFormat
     report_on: Annotated[str, Field(pattern=r"^(file|stdout|stderr)$")] = "stdout"
     select: Maybe[tuple[str, ...]] = None
-    """The command that runs only some of the things; None if the tool cannot."""
+    """The command that runs only some items; None if the tool cannot."""
     timeout_s: Seconds = QUICK_S
     writes: Flag
-    """Whether it needs to write into the tree (tests, builds); what does not gets it read-only."""
+    """Whether it must write into the tree (tests, builds); otherwise the tree is read-only."""
     required: Flag
     network: Flag = False
     found_in: Text
     """Where it was discovered: `pyproject.toml [tool.pytest.ini_options]`, `fairwitness.toml`."""
 
     def in_repository(self, path: str) -> str:
-        """A path or test of the project, as the repository names it."""
+        """Return a path or test of the project relative to the repository."""
         return path if self.root == "." else f"{self.root}/{path}"
 
 
 class Undiscovered(Contract):
-    """A check that is configured but cannot be run: no evidence, and why."""
+    """A check that is configured but cannot be run, with the reason; it counts as missing evidence."""
 
     id: CheckId
     name: Text
@@ -126,7 +126,7 @@ class Project(Contract):
 
 
 class Discovered(Contract):
-    """What a tree offers."""
+    """The projects and checks found in a tree."""
 
     projects: tuple[Project, ...]
     checks: tuple[CheckSpec, ...]
@@ -134,7 +134,7 @@ class Discovered(Contract):
 
 
 class DeclaredCheck(Contract):
-    """A check that a person declares in fairwitness.toml; it is required unless they say otherwise."""
+    """A check declared in fairwitness.toml; required unless declared otherwise."""
 
     name: Text
     argv: Annotated[Texts, Field(min_length=1)]
@@ -151,32 +151,32 @@ class DeclaredCheck(Contract):
 
 
 class SetupSettings(Contract):
-    """How dependencies are prepared, outside the evidence runs."""
+    """How dependencies are installed, before and outside the evidence runs."""
 
     network: Flag = False
     commands: tuple[Annotated[Texts, Field(min_length=1)], ...] = ()
-    """In `{env}`, run in order at the project's root instead of what would be discovered."""
+    """Commands run in order in `{env}` at the project's root, instead of the discovered ones."""
     env: dict[str, str] = Field(default_factory=dict)
     timeout_s: Seconds = LONG_S
 
 
 class SandboxSettings(Contract):
-    """How strongly commands are confined."""
+    """How strongly commands are isolated."""
 
     tier: SandboxTier = SandboxTier.UID
-    """The weakest that will do."""
+    """The weakest acceptable tier."""
     memory_mb: Positive = 4096
     processes: Positive = 512
 
 
 class VerifySettings(Contract):
-    """The part of fairwitness.toml that verification reads; always the person's, never the change's."""
+    """The settings of verification in fairwitness.toml; always taken from the user's tree, never from the change."""
 
     check: tuple[DeclaredCheck, ...] = ()
     disable: tuple[CheckId, ...] = ()
-    """Discovered checks that are not to be run; shown, never silent."""
+    """Discovered checks to leave out; reports list them."""
     roots: Maybe[tuple[str, ...]] = None
-    """Projects to look at; None for all that are found."""
+    """Folders of the projects to verify; None for all that are found."""
     setup: SetupSettings = SetupSettings()
     sandbox: SandboxSettings = SandboxSettings()
     mutants: Annotated[int, Field(ge=0, le=20)] = 10

@@ -1,4 +1,4 @@
-"""What the gate of `fairwitness verify` is asked, and the report a person or a machine reads."""
+"""What the gate of `fairwitness verify` requires, and the report that people and machines read."""
 
 from typing import Annotated
 
@@ -23,20 +23,20 @@ from fairwitness.contracts.verify.checks import CheckId
 from fairwitness.contracts.verify.results import Evidence, ItemChange, Moved
 
 CHANGE = "change"
-"""The task id under which the rows of a verified change stand."""
+"""The task id of the evidence rows of a verified change."""
 LISTED = 50
-"""How many things of one check a report lists; the counts are always whole."""
+"""The maximum number of items that a report lists for one check; counts are always complete."""
 
 
 class VerifySubject(Contract):
-    """What is verified within a run: one round of a task or of a merge, or the one change of `fairwitness verify`."""
+    """The subject of a verification: one round of a task or merge, or the change given to `fairwitness verify`."""
 
     task_id: SafeName = CHANGE
     round: Annotated[Integer, Field(ge=1, le=ROUNDS)] = 1
 
     @property
     def name(self) -> str:
-        """Both in one text.
+        """Return task id and round in one text.
 
         >>> VerifySubject(task_id="task-03", round=2).name
         'task-03:2'
@@ -45,16 +45,16 @@ class VerifySubject(Contract):
 
     @property
     def is_the_change(self) -> bool:
-        """True for what `fairwitness verify` proves; its keys are older than subjects, and stay as they were."""
+        """Return True for the change given to `fairwitness verify`; its ledger keys have no subject in them."""
         return self == VerifySubject()
 
     @property
     def baseline_round(self) -> int:
-        """Where its baseline stands, so that no round takes another's base for its own."""
+        """Return the round of its baseline, which no other round shares."""
         return self.round - 1
 
     def key(self, what: str) -> str:
-        """Under which key something about it stands in the ledger.
+        """Return the ledger key of a fact about this subject.
 
         >>> VerifySubject().key("asked"), VerifySubject(task_id="task-03", round=2).key("asked")
         ('asked', 'asked:task-03:2')
@@ -63,14 +63,14 @@ class VerifySubject(Contract):
 
 
 class RequiredCheck(Contract):
-    """A check by its name in the ledger and, where there are several of that name, which."""
+    """A required check: its name in the ledger and, if there are several of that name, its instance."""
 
     name: Text
     instance: CheckId | None
 
 
 class CheckWithoutEvidence(Contract):
-    """A check that gave no evidence, and whether that may be overlooked."""
+    """A check that gave no evidence, and whether the gate excuses it."""
 
     name: Text
     instance: CheckId | None
@@ -79,7 +79,7 @@ class CheckWithoutEvidence(Contract):
 
 
 class ChangeRequirements(Contract):
-    """What the evidence of one change must answer."""
+    """The tree and the checks that the evidence for a change must cover."""
 
     tree: Tree
     required: tuple[RequiredCheck, ...]
@@ -90,13 +90,13 @@ class Side(Contract):
     """One side of a comparison."""
 
     ref: Text
-    """As the person said it, or `the index`, `the working tree`."""
+    """The revision as given by the user, or `the index`, `the working tree`."""
     commit: Text | None
     tree: Tree
 
 
 class CheckLine(Contract):
-    """One check, before and after."""
+    """The result of one check, before and after the change."""
 
     id: CheckId
     name: Text
@@ -106,34 +106,34 @@ class CheckLine(Contract):
     baseline: Evidence
     after: Evidence
     reason: Maybe[Text] = None
-    """Why there is no evidence, or what got worse."""
+    """Why there is no evidence, or which items got worse."""
     excused: Flag = False
     counts: dict[ItemChange, Count] = Field(default_factory=dict)
     moved: Annotated[tuple[Moved, ...], Field(max_length=LISTED)] = ()
     duration_ms: Count = 0
     cached: Flag = False
     execution: Maybe[Positive] = None
-    """The row of the ledger that holds the whole output: `fairwitness evidence show ID`."""
+    """The ledger row with the complete output: `fairwitness evidence show ID`."""
     output: Texts = ()
     """The last ten lines of a failing check."""
     output_from: Maybe[Text] = None
-    """Which run printed them, if it is not the check itself."""
+    """The run that printed them, if it was not the check itself."""
 
 
 class FindingLine(Contract):
-    """Something the change does that a person should know, and whether it blocks."""
+    """An inspection finding about the change, and whether it blocks."""
 
     check: Text
-    """The ledger check it counts under."""
+    """The check in the ledger that the finding belongs to."""
     rule: Text
     path: Text
     line: Maybe[Positive] = None
     text: Text
     blocks: Flag
     subject: Maybe[Text] = None
-    """What `--accept` may name."""
+    """The name by which `--accept` accepts it."""
     accepted: Maybe[Text] = None
-    """The reason a person gave."""
+    """The reason given for accepting it."""
 
 
 class MissingLine(Contract):

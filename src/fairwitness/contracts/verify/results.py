@@ -1,4 +1,4 @@
-"""What a check found, thing by thing: tests and diagnostics under ids that stay the same from tree to tree."""
+"""The results of a check: tests and diagnostics under ids that stay the same from tree to tree."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -10,17 +10,17 @@ from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.verify.checks import CheckId
 
 ITEMS = 200_000
-"""How many things one report may hold."""
+"""The maximum number of items in one report."""
 
 
 class ItemOutcome(StrEnum):
-    """What one test or diagnostic says."""
+    """The outcome of one test or diagnostic."""
 
     PASSED = "passed"
     FAILED = "failed"
-    """A test that failed; for a linter, a diagnostic that is there."""
+    """A failed test, or a diagnostic that a linter reports."""
     ERROR = "error"
-    """A test that could not be run: its file does not load, its fixture breaks."""
+    """A test that could not run, for example because its file does not load or a fixture fails."""
     SKIPPED = "skipped"
     XFAILED = "xfailed"
     """Expected to fail, and did."""
@@ -32,8 +32,8 @@ RED = frozenset({ItemOutcome.FAILED, ItemOutcome.ERROR})
 class ReportItem(Contract):
     """One test or one diagnostic.
 
-    The id is stable: a test's file and name, or a diagnostic's file, code, message and how many equal ones came
-    before it in that file. Lines move, so they stand beside it.
+    The id is stable: a test's file and name, or a diagnostic's file, code, message and its number among equal ones in
+    that file. Line numbers change, so they are not part of the id.
     """
 
     id: Text
@@ -45,15 +45,15 @@ class ReportItem(Contract):
 
 
 class Report(Contract):
-    """What one run of a check reported, read from its report and nowhere else."""
+    """The content of the report of one run of a check."""
 
     items: Annotated[tuple[ReportItem, ...], Field(max_length=ITEMS)]
     problems: Texts = ()
-    """Why the report cannot be believed: it is missing, torn, doubled, or its own counts disagree."""
+    """Why the report is not reliable: it is missing, truncated, duplicated, or its counts disagree."""
 
 
 class Evidence(StrEnum):
-    """The three outcomes of a check; the third counts as missing."""
+    """The evidence that a check gives; `no evidence` counts as missing."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -68,25 +68,25 @@ class Ran(Contract):
     reason: Maybe[Text] = None
     """Why there is no evidence, in one clause."""
     environmental: Flag = False
-    """Whether that reason lies in the machine (a missing tool, no network) and not in the tree."""
+    """Whether the reason is the machine (a missing tool, no network) and not the tree."""
     next_step: Maybe[Text] = None
-    """What a person may do about it."""
+    """What the user can do about it."""
     assessment: Assessment | None
     exit_code: Maybe[int] = None
     items: tuple[ReportItem, ...] = ()
     execution: Maybe[Positive] = None
-    """The row of the ledger."""
+    """The id of its row in the ledger."""
     stdout: Maybe[Text] = None
-    """The tail of what it printed, made visible, at most 8,000 characters."""
+    """The end of its output with control characters escaped, at most 8,000 characters."""
     stderr: Maybe[Text] = None
     duration_ms: Count = 0
     cached: Flag = False
     beside: Maybe[str] = None
-    """What the command wrote beside its report, where it was asked to."""
+    """Additional output that the command was asked to write next to its report."""
 
 
 class ItemChange(StrEnum):
-    """What became of one thing between the baseline and the change."""
+    """How one test or diagnostic changed between the baseline and the change."""
 
     PASSING = "passing"
     FIXED = "fixed"
@@ -95,20 +95,20 @@ class ItemChange(StrEnum):
     NEW_PASSING = "new"
     NEW_FAILING = "new and failing"
     VANISHED = "vanished"
-    """It ran before, and is not there any more."""
+    """It ran in the baseline and is missing now."""
     SILENCED = "silenced"
-    """It ran before, and is skipped or expected to fail now."""
+    """It ran in the baseline and is now skipped or expected to fail."""
     SKIPPED = "skipped"
     """Skipped before and after, or new and skipped."""
     FLAKY = "flaky"
 
 
 BAD = frozenset({ItemChange.BROKEN, ItemChange.NEW_FAILING, ItemChange.VANISHED, ItemChange.SILENCED})
-"""What blocks: everything that got worse."""
+"""The changes that block: everything that got worse."""
 
 
 class Moved(Contract):
-    """One thing and what became of it."""
+    """One item and how it changed."""
 
     id: Text
     move: ItemChange
@@ -116,21 +116,21 @@ class Moved(Contract):
 
 
 class Comparison(Contract):
-    """What became of every thing of one check; `passing` and `skipped` ones are only counted."""
+    """How the items of one check changed; `passing` and `skipped` ones are only counted."""
 
     counts: dict[ItemChange, Count]
     moved: tuple[Moved, ...]
 
 
 class RedProof(Contract):
-    """One new test and what it said on the code of the base."""
+    """One new test and its outcome on the code of the base."""
 
     id: Text
     reason: Text
 
 
 class RedBefore(Contract):
-    """Which new tests are red without the change, and which prove nothing."""
+    """Which new tests fail without the change, and which prove nothing."""
 
     red: tuple[RedProof, ...]
     not_red: tuple[RedProof, ...]
