@@ -77,8 +77,8 @@ def task_type(files: Iterable[ChangedFile]) -> TaskType:
     """Return the kind of work from the changed files, not from the author's claim: anything but text and settings is
     code.
 
-    >>> from fairwitness.contracts.feature.facts import Change
-    >>> task_type([ChangedFile(path="docs/a.md", change=Change.ADDED)]).value
+    >>> from fairwitness.contracts.feature.facts import ChangeKind
+    >>> task_type([ChangedFile(path="docs/a.md", change=ChangeKind.ADDED)]).value
     'documentation'
     """
     paths = [file.path for file in files]

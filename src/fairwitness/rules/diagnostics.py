@@ -194,7 +194,8 @@ _GAPS: Mapping[GapMove, LoopAnswer] = {
 def after_loop(facts: LoopFacts) -> LoopAnswer:
     """Return whether a completed phase gets another cycle; the phase gate decides, except for gaps.
 
-    >>> facts = LoopFacts(loop=Loop.GAPS, target_tenths=95, score_tenths=93, cycles=5, gained=True, remaining=1)
+    >>> gaps = ImprovementLoop.GAPS
+    >>> facts = LoopFacts(loop=gaps, target_tenths=95, score_tenths=93, cycles=5, gained=True, remaining=1)
     >>> after_loop(facts).move.value
     'gaps_exhausted'
     """

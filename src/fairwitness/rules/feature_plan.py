@@ -232,7 +232,7 @@ def resolve_pointer(pointer: str, documents: Mapping[str, object]) -> PointerTar
 
     >>> design = {"agent_output": {"payload": {"decisions": [{"id": "D-8", "title": "Risk"}]}}}
     >>> resolve_pointer("design-output.yaml#payload.decisions[id='D-8'].title", {"design-output.yaml": design})
-    Found(value='Risk')
+    PointerTarget(value='Risk')
     """
     file, _, path = pointer.partition("#")
     if file not in documents:

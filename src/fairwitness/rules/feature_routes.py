@@ -221,9 +221,9 @@ READINGS: Mapping[tuple[FeatureAgent, DispatchStatus], Reading] = {
 def reading_of(agent: FeatureAgent, status: DispatchStatus, *, replanning: bool) -> Reading:
     """Return how a status is interpreted: NEEDS_REVISION from a replanning planner counts as DONE.
 
-    >>> reading_of(Agent.PLANNER, DispatchStatus.NEEDS_REVISION, replanning=True).value
+    >>> reading_of(FeatureAgent.PLANNER, DispatchStatus.NEEDS_REVISION, replanning=True).value
     'done'
-    >>> reading_of(Agent.REVIEWER, DispatchStatus.NEEDS_REVISION, replanning=False).value
+    >>> reading_of(FeatureAgent.REVIEWER, DispatchStatus.NEEDS_REVISION, replanning=False).value
     'violation'
     """
     if agent is FeatureAgent.PLANNER and status is DispatchStatus.NEEDS_REVISION and replanning:

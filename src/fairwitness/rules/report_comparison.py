@@ -99,8 +99,8 @@ def compare(
     `flaky` names items that failed once and passed when run again, `uncollected` files that could not be loaded after
     the change although no item says so.
 
-    >>> old = [Item(id="t.py::a", outcome=Outcome.PASSED), Item(id="t.py::b", outcome=Outcome.PASSED)]
-    >>> compare(old, [Item(id="t.py::a", outcome=Outcome.FAILED)], are_tests=True).moved[1].move.value
+    >>> old = [ReportItem(id=test, outcome=ItemOutcome.PASSED) for test in ("t.py::a", "t.py::b")]
+    >>> compare(old, [ReportItem(id="t.py::a", outcome=ItemOutcome.FAILED)], are_tests=True).moved[1].move.value
     'vanished'
     """
     old, new = _by_id(before, best=True), _by_id(after, best=False)
@@ -218,7 +218,7 @@ def is_red_before(
     `unbuilt` says why the tests did not even begin, if that was their own failure and no trouble of the machine: code
     that does not compile with them, or a runner that gave up. Then whatever was not told of is red.
 
-    >>> is_red_before(["t.py::a"], [Item(id="t.py", outcome=Outcome.ERROR)]).red[0].reason
+    >>> is_red_before(["t.py::a"], [ReportItem(id="t.py", outcome=ItemOutcome.ERROR)]).red[0].reason
     't.py cannot be loaded on the code of the base'
     """
     known = None if at_base is None else _by_id(at_base, best=True)

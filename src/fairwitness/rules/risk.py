@@ -40,7 +40,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 def colour_of(file: ChangedFile, policy: Policy) -> Risk:
     """Return the risk of one change: by the settings, otherwise by the most dangerous word of its path.
 
-    >>> file = ChangedFile(path="src/crypto_utils.py", change=Change.MODIFIED)
+    >>> file = ChangedFile(path="src/crypto_utils.py", change=ChangeKind.MODIFIED)
     >>> colour_of(file, Policy()).value
     '🔴'
     """
@@ -111,7 +111,7 @@ def is_configuration(path: str) -> bool:
 def effective_risk(planned: Risk, files: Iterable[ChangedFile], policy: Policy) -> Risk:
     """Return the higher of the planner's risk and the risk of the files actually changed.
 
-    >>> effective_risk(Risk.GREEN, [ChangedFile(path="src/auth.py", change=Change.MODIFIED)], Policy()).value
+    >>> effective_risk(Risk.GREEN, [ChangedFile(path="src/auth.py", change=ChangeKind.MODIFIED)], Policy()).value
     '🔴'
     """
     return highest_risk((planned, *(colour_of(file, policy) for file in files)))
