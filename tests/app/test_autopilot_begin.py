@@ -147,7 +147,7 @@ def test_a_ticked_box_is_a_persons_word_that_a_phase_is_done(top: Path) -> None:
         ("1", ("--force",), {}, "phase 1: expected a phase that is completed, found not_started"),
         ("all", ("--gaps",), {}, "none of these phases is completed yet"),
         ("1", ("--map",), {}, "--map is not implemented yet"),
-        ("1", (), {"cycles": 2}, "--cycles says how often"),
+        ("1", (), {"cycles": 2}, "--cycles requires"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_a_sentence(

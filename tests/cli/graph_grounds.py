@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from cli.runner import FAIRWITNESS
-from fairwitness.app.assembly.engine import begin_graph
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.graph.run_log import RunLog
 from fairwitness.sandbox.probe import probe
+from support.graph.begin import begin_graph
 from support.graph.team import RUN, Task, dag_of, documents_of, lay_out, record
 
 TARGET = f"fairwitness/{RUN}/target"

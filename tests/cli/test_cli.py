@@ -130,7 +130,11 @@ def test_a_broken_file_is_one_violation_with_its_place(tmp_path: Path, name: str
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("missing.yaml", "missing.yaml"), ("unknown.yaml", "cannot tell which contract"), ("x.txt", "not a kind of file")],
+    [
+        ("missing.yaml", "missing.yaml"),
+        ("unknown.yaml", "cannot tell which contract"),
+        ("x.txt", "unsupported file type"),
+    ],
 )
 def test_what_cannot_be_checked_is_said_and_leaves_two(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / "unknown.yaml").write_text("x: 1\n")

@@ -10,8 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairwitness.app.assembly.engine import FORGE_FLOW, begin_graph, build_engine
+from fairwitness.app.assembly.engine import FORGE_FLOW, build_engine
 from fairwitness.contracts.graph.orders import GraphOptions
+from support.graph.begin import begin_graph
 from support.graph.team import RUN, TWELVE, Task, dag_of, documents_of, lay_out, record
 
 TARGET = "fairwitness/target"

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.assembly.engine import begin_graph
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.git import quarantine
@@ -23,6 +22,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
 from fairwitness.sandbox.probe import probe
 from git.person import Person
+from support.graph.begin import begin_graph
 from support.graph.team import RUN, Task, dag_of, documents_of, lay_out, record
 
 TARGET = "fairwitness/target"

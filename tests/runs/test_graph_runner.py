@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.assembly.engine import RunnerFactory, begin_graph
+from fairwitness.app.assembly.engine import RunnerFactory
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.events import FeatureRunStarted
 from fairwitness.contracts.forge.dag import DagOverlay, NodeState
@@ -23,6 +23,7 @@ from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
 from fairwitness.sandbox.probe import probe
 from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
+from support.graph.begin import begin_graph
 from support.graph.team import MOMENT, RUN, Task, dag_of, documents_of, lay_out, record
 
 TARGET = "fairwitness/target"

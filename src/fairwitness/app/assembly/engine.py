@@ -2,22 +2,17 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairwitness.app.repository import URL
-from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, scratch_root, state_of
 from fairwitness.contracts.common.vocabulary import Workflow
-from fairwitness.contracts.forge.dag import Dag
-from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.graph.run_log import RunLog
 
 if TYPE_CHECKING:  # imported late: beginning or reading a run needs no engine
     from fairwitness.contracts.graph.orders import AttemptOrder, MergeOrder
@@ -42,50 +37,6 @@ CAP = 5
 
 EngineCallback = Callable[[str, str], None]
 """Called when this process takes or releases a run or child: with a verb and its id."""
-
-
-def begin_graph(
-    where: Path,
-    dag: Dag,
-    documents: Mapping[str, str],
-    *,
-    request: str,
-    base: str = "HEAD",
-    options: GraphOptions | None = None,
-    agents: str | None = None,
-    cassettes: Path | None = None,
-    clock: Clock = system_clock,
-) -> GraphOptions:
-    """Record a new run with an approved plan, which an engine can then execute.
-
-    The settings are read here once and apply to the whole run.
-    """
-    repository = Repository.open(where)
-    chosen = options or GraphOptions(target=f"fairwitness/{dag.runId.replace(':', '-')}/target")
-    settings, digest = verify_settings(repository.top)
-    identity = read_identity(repository)
-    said: dict[str, Any] = {
-        "verify": settings.plain(),
-        "digest": digest,
-        "agents": agents,
-        "cassettes": None if cassettes is None else str(cassettes.absolute()),
-    }
-    ledger = ledger_in(state_of(repository), clock=clock)
-    try:
-        RunLog(ledger, dag.runId, clock=clock).begin(
-            dag,
-            chosen,
-            base_commit=repository.commit(base),
-            documents=documents,
-            settings=said,
-            request=request,
-            repo_url=(repository.top or repository.common_dir).as_uri(),
-            model=agents or "as configured",
-            actor=identity.author,
-        )
-    finally:
-        ledger.close()
-    return chosen
 
 
 def build_engine(root: Path, *, on_event: EngineCallback | None = None) -> "DbosEngine":

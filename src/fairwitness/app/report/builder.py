@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from fairwitness.app.report.model import (
-    AgentCall,
     ApprovalAnswer,
     Check,
     Decision,
     GateEvaluation,
+    ReportedCall,
     ReportFacts,
     ReviewAnswer,
     TaskAttempt,
@@ -87,7 +87,7 @@ def read_facts(read: Read, run_id: str) -> ReportFacts:
     facts.left_out = every - len(facts.checks)
     for _, task, agent, instance, round_, body in read(_SAID, (run_id,)):
         facts.said.append(ReviewAnswer(task, agent, instance, round_, _review_in(_parsed(body))))
-    facts.calls = [AgentCall(*row) for row in reversed(read(_CALLS, (run_id, MOST)))]
+    facts.calls = [ReportedCall(*row) for row in reversed(read(_CALLS, (run_id, MOST)))]
     facts.answers = [ApprovalAnswer(*row) for row in read(_ANSWERS, (run_id,))]
     facts.used = _used(read, run_id)
     recorded = [_decision(*row) for row in read(_SEEN, (run_id, "decision"))]

@@ -41,7 +41,7 @@ class ReviewAnswer(NamedTuple):
     body: dict[str, Any]
 
 
-class AgentCall(NamedTuple):
+class ReportedCall(NamedTuple):
     """A finished call of an agent."""
 
     step: str
@@ -148,7 +148,7 @@ class ReportFacts:
     events: int = 0
     checks: list[Check] = field(default_factory=list)
     said: list[ReviewAnswer] = field(default_factory=list)
-    calls: list[AgentCall] = field(default_factory=list)
+    calls: list[ReportedCall] = field(default_factory=list)
     answers: list[ApprovalAnswer] = field(default_factory=list)
     used: Used = NOTHING_USED
     left_out: int = 0

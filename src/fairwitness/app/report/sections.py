@@ -18,7 +18,7 @@ from fairwitness.app.report.html import (
     text,
     word,
 )
-from fairwitness.app.report.model import AgentCall, Check, GateEvaluation, ReportFacts, ReviewAnswer, TaskAttempt
+from fairwitness.app.report.model import Check, GateEvaluation, ReportedCall, ReportFacts, ReviewAnswer, TaskAttempt
 from fairwitness.kit.durations import took
 
 _SHORT = 12
@@ -236,7 +236,7 @@ def calls_part(facts: ReportFacts) -> Html:
     )
 
 
-def _call(call: AgentCall) -> tuple[Child, ...]:
+def _call(call: ReportedCall) -> tuple[Child, ...]:
     return (
         call.step,
         call.agent,

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from fairwitness.app.assembly.engine import FLOWS, EngineCallback
@@ -11,6 +10,7 @@ from fairwitness.app.runs.drive import deliver_answers, engine_at, stop_on_signa
 from fairwitness.app.views.detail import read_detail
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.engine.base import JOURNAL_VERSION, ExecutionStatus
+from fairwitness.engine.base import StrandedRun as StrandedRun  # for the command line, which may not import the engine
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.engine.leases import DEAD_AFTER_S, HEARTBEAT_S
 from fairwitness.ledger import glance as ledger
@@ -19,15 +19,6 @@ _LOOK_S = 0.5
 _TAKEN_OVER_S = DEAD_AFTER_S + 3 * HEARTBEAT_S
 _WORKFLOWS = {flow: workflow for workflow, flow in FLOWS.items()}
 _GOING = (ExecutionStatus.QUEUED, ExecutionStatus.RUNNING)
-
-
-@dataclass(frozen=True, slots=True)
-class StrandedRun:
-    """A run that does not continue by itself, the reason, and the command that helps."""
-
-    run_id: str
-    reason: str
-    next_step: str
 
 
 def run_label(id_: str) -> str:
@@ -76,9 +67,7 @@ async def _run_worker(root: Path, *, once: bool, on_event: EngineCallback, audit
 
 async def _needs(engine: DbosEngine, root: Path) -> tuple[StrandedRun, ...]:
     """Return the runs that the engine calls stranded, and recorded runs that the engine does not know."""
-    found = [
-        StrandedRun(one.run_id, one.reason, one.next_step) for one in await engine.audit() if "/" not in one.run_id
-    ]
+    found = [stranded for stranded in await engine.audit() if "/" not in stranded.run_id]
     known = {run.id for run in await engine.runs()}
     for run_id in await asyncio.to_thread(_unfinished, root):
         if run_id not in known:

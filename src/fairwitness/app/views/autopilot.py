@@ -235,7 +235,7 @@ class LiveBoard:
 
 
 @dataclass(frozen=True, slots=True)
-class RoadmapPhase:
+class RoadmapPhaseView:
     """A phase of the roadmap with its status after all runs so far."""
 
     id: str
@@ -243,7 +243,7 @@ class RoadmapPhase:
     status: str
 
 
-def roadmap_phases(root: Path) -> tuple[RoadmapPhase, ...]:
+def roadmap_phases(root: Path) -> tuple[RoadmapPhaseView, ...]:
     """Return all phases of the current roadmap; raise `UsageError` if it cannot be read."""
     repository = Repository.open(root)
     roadmap = read_project(repository, system_clock).roadmap
@@ -254,7 +254,7 @@ def roadmap_phases(root: Path) -> tuple[RoadmapPhase, ...]:
             left |= {phase: record.status.value for phase, record in records.items() if record.status in _REPORTED}
     left |= dict.fromkeys(roadmap.ticked, PhaseStatus.COMPLETED.value)
     return tuple(
-        RoadmapPhase(phase.id, phase.name, left.get(phase.id, PhaseStatus.NOT_STARTED.value))
+        RoadmapPhaseView(phase.id, phase.name, left.get(phase.id, PhaseStatus.NOT_STARTED.value))
         for phase in roadmap.phases
     )
 

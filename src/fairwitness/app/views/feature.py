@@ -129,7 +129,7 @@ class RunOutcomeView(NamedTuple):
     at: str
 
 
-class GateAnswer(NamedTuple):
+class LastGateAnswer(NamedTuple):
     """The last result of a gate."""
 
     gate: str
@@ -157,7 +157,7 @@ class FeatureView:
         self.ending: RunOutcomeView | None = None
         self.commit: str | None = None
         self.rollback: str | None = None
-        self.gates: dict[tuple[str, str | None], GateAnswer] = {}
+        self.gates: dict[tuple[str, str | None], LastGateAnswer] = {}
         self.degradations: list[tuple[str, str]] = []
         self.exhausted: list[str] = []
         self._graphs: dict[str, RunView] = {}
@@ -257,7 +257,7 @@ class FeatureView:
     def _gate(self, event: Event, data: Mapping[str, Any]) -> None:
         gate, missing = str(data["gate"]), tuple(map(str, data["missing"]))
         self.gates_asked += 1
-        self.gates[gate, event.task] = GateAnswer(
+        self.gates[gate, event.task] = LastGateAnswer(
             gate, event.task, data["open"] is True, int(data["count"]), int(data["threshold"]), missing
         )
 

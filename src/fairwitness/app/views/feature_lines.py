@@ -8,7 +8,7 @@ from typing import Any
 
 from fairwitness.app.text import safe_line
 from fairwitness.app.views import event_lines
-from fairwitness.app.views.feature import STEPS, FeatureView, GateAnswer, StepView
+from fairwitness.app.views.feature import STEPS, FeatureView, LastGateAnswer, StepView
 from fairwitness.ledger.glance import Event
 
 Spell = Callable[[float], str]
@@ -52,10 +52,10 @@ def tokens_of(count: int) -> str:
     return f"{count:,} tokens" if count else ""
 
 
-def gate_line(gate: GateAnswer) -> str:
+def gate_line(gate: LastGateAnswer) -> str:
     """Return the result and count of a gate.
 
-    >>> gate_line(GateAnswer("EG-2", "task-03", True, 4, 3, ()))
+    >>> gate_line(LastGateAnswer("EG-2", "task-03", True, 4, 3, ()))
     'gate EG-2 task-03: open, 4 of 3 checks'
     """
     name, _, subject = gate.gate.partition(".")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from fairwitness.app.views.autopilot import AllMetrics, AutopilotReport, AutopilotView, PhaseLine, RoadmapPhase
+    from fairwitness.app.views.autopilot import AllMetrics, AutopilotReport, AutopilotView, PhaseLine, RoadmapPhaseView
     from fairwitness.app.views.followed_run import FollowedRun
 
 SIGNS = {
@@ -139,7 +139,7 @@ _LABEL = 10
 _SHOWN = 12
 
 
-def standing_lines(standings: "list[RoadmapPhase]") -> list[str]:
+def standing_lines(standings: "list[RoadmapPhaseView]") -> list[str]:
     """Return one line for each phase."""
     from fairwitness.app.text import safe_line
     from fairwitness.app.views.run import phase_status_text
