@@ -1,4 +1,4 @@
-"""What is known and asked about phases before they run: scores, questions, answers."""
+"""The context of phases before they run: sufficiency scores, questions and answers, and `--discuss` conversations."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -39,7 +39,7 @@ class MappedQuestion(Contract):
 
 
 class MappedPhase(Contract):
-    """What is known about one phase; `score_after` is null until answers came in."""
+    """The context of one phase; `score_after` is null until there are answers."""
 
     phase_name: Text
     context_score: Grade
@@ -94,7 +94,7 @@ class SufficiencyWeights(Contract):
 
 
 class Sufficiency(Contract):
-    """When context is too thin to go on without a word."""
+    """The thresholds below which questions are asked."""
 
     weights: SufficiencyWeights = SufficiencyWeights()
     warning_threshold: Grade = 5.0
@@ -109,7 +109,7 @@ class ContextSufficiency(Contract):
 
 
 class DiscussCategory(StrEnum):
-    """What a question is after."""
+    """The topic of a question."""
 
     EDGE_CASE = "edge_case"
     PREFERENCE = "preference"
@@ -134,7 +134,7 @@ class DiscussedQuestion(Contract):
 
 
 class DiscussedPhase(Contract):
-    """What was talked about for one phase."""
+    """The discussion of one phase."""
 
     phase_name: Text
     gray_areas_discussed: Texts

@@ -93,7 +93,7 @@ class PhaseStepStarted(AutopilotEventBase):
     """A step begins."""
 
     class Details(Contract):
-        """Who does it, and for the how manieth time."""
+        """The agent and the number of the try."""
 
         agent: Maybe[Text] = None
         attempt: Maybe[Positive] = None
@@ -159,7 +159,7 @@ class TaskRetried(AutopilotEventBase):
     """A failed task is tried again."""
 
     class Details(Contract):
-        """Which task, and for the how manieth time."""
+        """The task and the number of the try."""
 
         task: Maybe[SafeName] = None
         attempt: Maybe[Positive] = None
@@ -173,7 +173,7 @@ class DebugAttempt(AutopilotEventBase):
     """The debug loop is entered."""
 
     class Details(Contract):
-        """For the how manieth time, and for which issues."""
+        """The number of the try and the issues."""
 
         attempt: Maybe[Positive] = None
         task: Maybe[SafeName] = None
@@ -187,7 +187,7 @@ class ReplanAttempt(AutopilotEventBase):
     """The plan is made anew."""
 
     class Details(Contract):
-        """For the how manieth time, and after which score."""
+        """The number of the try and the score before it."""
 
         attempt: Maybe[Positive] = None
         reason: Maybe[Text] = None

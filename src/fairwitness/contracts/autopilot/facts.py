@@ -18,7 +18,7 @@ from fairwitness.contracts.common.problems import expect
 
 
 class RoadmapPhase(Contract):
-    """One phase of the roadmap, as far as its order is concerned."""
+    """One phase of the roadmap, with what its order depends on."""
 
     id: PhaseId
     name: Text
@@ -27,7 +27,7 @@ class RoadmapPhase(Contract):
 
 
 class RunSetup(Contract):
-    """What a run is begun with: its roadmap, its locked specifications, and how many events the file keeps."""
+    """The setup of a run: its roadmap, its locked specifications, and how many events the state file keeps."""
 
     roadmap_path: RelPath
     phases: Annotated[tuple[RoadmapPhase, ...], Field(min_length=1)]
@@ -51,7 +51,7 @@ class StepFailureCause(Contract):
 
 
 class StepEffect(Contract):
-    """How a step ended, as the harness saw it."""
+    """The effect of a step, as Fair Witness measured it."""
 
     step: StepName
     new_commits: Count
@@ -62,7 +62,7 @@ class StepEffect(Contract):
 
 
 class RunUsage(Contract):
-    """What a phase and the whole run have used up so far, whole minutes and tokens."""
+    """What a phase and the whole run have used so far, in whole minutes and tokens."""
 
     phase_tokens: Count
     phase_minutes: Count
@@ -72,7 +72,7 @@ class RunUsage(Contract):
 
 
 class RetryKind(StrEnum):
-    """The three ways of trying again that count against the run; a remediation cycle is none of them."""
+    """The three kinds of retries that count against the run; remediation cycles do not."""
 
     TASK = "task_retry"
     DEBUG = "debug"
@@ -80,7 +80,7 @@ class RetryKind(StrEnum):
 
 
 class Retries(Contract):
-    """How often each kind was used: tasks, debugging and replanning in this phase, and all of them in the run."""
+    """Retries used so far: debugging and replanning in this phase, and all kinds in the run."""
 
     debug_in_phase: Count
     replan_in_phase: Count
@@ -88,7 +88,7 @@ class Retries(Contract):
 
 
 class DeferralFacts(Contract):
-    """Why a phase is put to a person."""
+    """Why a phase is deferred to a person."""
 
     reason: Text
     autonomous_confidence: Grade | None
@@ -96,7 +96,7 @@ class DeferralFacts(Contract):
 
 
 class EventFacts(Contract):
-    """What an event says beside its published details, for the state file."""
+    """Facts of an event for the state file, in addition to its published details."""
 
     steps: Maybe[PhaseSteps] = None
     """The entry of the step that ended; entries of other steps are left out."""
@@ -115,7 +115,7 @@ class FailureCount(Contract):
 
 
 class AutopilotState(Contract):
-    """A folded run: the state file, and what the fold must remember to go on."""
+    """The state of a run: the state file, and what is needed to apply further events."""
 
     state: State
     seq: Positive
@@ -128,7 +128,7 @@ class AutopilotState(Contract):
 
 
 class PathItem(Contract):
-    """One way up in a diagnostic: the file, what is wrong in it, and what mending it would bring."""
+    """One improvement in a diagnostic: the file, what is wrong in it, and what fixing it gains."""
 
     file: RelPath
     deficiency: Text
@@ -136,7 +136,7 @@ class PathItem(Contract):
 
 
 class PathProblems(Contract):
-    """Why an item is no way up."""
+    """An unusable item of a diagnostic, with the reasons."""
 
     item: PathItem
     problems: Annotated[Texts, Field(min_length=1)]

@@ -21,7 +21,7 @@ from fairwitness.contracts.common.ids import Commit, RelPath, SafeName
 
 
 class IntegrityAnswer(StrEnum):
-    """What a check says of a phase, mildest first: an enforcement starts steps again, once."""
+    """The answer of an integrity check, mildest first; an enforcement repeats steps once."""
 
     NOTHING = "nothing"
     WARNING = "warning"
@@ -30,7 +30,7 @@ class IntegrityAnswer(StrEnum):
 
 
 class Remark(Contract):
-    """One thing a check has to say: its answer, one sentence, and the steps an enforcement starts again."""
+    """One remark of a check: its answer, one sentence, and the steps that an enforcement repeats."""
 
     answer: IntegrityAnswer
     because: Text
@@ -45,21 +45,21 @@ class IntegrityFinding(Remark):
 
 
 class IntegritySettings(Contract):
-    """What is too quick to be true, in seconds; a verification by the harness itself may be as quick as it is."""
+    """Minimum durations in seconds; they do not apply to verification by Fair Witness itself."""
 
     quick_phase_seconds: Count = 300
     minimum_verification_seconds: Count = 120
 
 
 class StepRun(Contract):
-    """One time a step was done: by the agent of this session, or by the harness itself."""
+    """One execution of a step, by the agent of this session or by Fair Witness itself."""
 
     step: StepName
     session: Text | None
 
 
 class HarnessFacts(Contract):
-    """What the harness did and measured itself."""
+    """What Fair Witness did and measured itself."""
 
     ran: tuple[StepRun, ...]
     phase_seconds: Amount
@@ -91,7 +91,7 @@ class PlannedTasks(Contract):
 
 
 class PhaseStanding(Contract):
-    """Where the phase stands in its run: scores before it, the threshold, and what was done to reach it."""
+    """The position of a phase in its run: earlier scores, the threshold, and what was done to reach it."""
 
     earlier_tenths: tuple[Count, ...]
     threshold_tenths: Count
@@ -100,17 +100,17 @@ class PhaseStanding(Contract):
     deferral_limit: Grade
     """The verifier's confidence from which a phase is not put to a person."""
     category: FailureCategory | None
-    """Why it failed, if it did."""
+    """The category of its failure, if it failed."""
     way_up: tuple[PathItem, ...] | None
     """The items of its diagnostic; None if there is no diagnostic."""
     paths: frozenset[RelPath]
     """Every file that an item may name: those that exist, and those that the plan would create."""
     enforced: Flag
-    """Whether steps were started again already because a check asked for it."""
+    """Whether steps were already repeated because a check required it."""
 
 
 class IntegrityFacts(Contract):
-    """Everything the integrity checks are told about a phase that returned."""
+    """All facts that the integrity checks of a returned phase use."""
 
     returned: PhaseReturn
     phase_type: PhaseType

@@ -1,4 +1,4 @@
-"""The metrics of finished runs, and the trend between them."""
+"""The metrics of finished runs, their trend, and the constants of cost estimates."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
@@ -73,12 +73,12 @@ class MetricsFile(RootModel[tuple[RunMetrics, ...]]):
         return self
 
     def plain(self) -> list[dict[str, Any]]:
-        """The file as plain values."""
+        """Return the file as plain JSON values."""
         return [entry.plain() for entry in self.root]
 
 
 class Spread(Contract):
-    """A number over all runs."""
+    """Minimum, maximum and average of a number over all runs."""
 
     min: Number
     max: Number
@@ -91,7 +91,7 @@ class Spread(Contract):
 
 
 class History(Contract):
-    """All runs together."""
+    """Statistics over all runs."""
 
     total_runs: Annotated[int, Strict(), Field(ge=2)]  # a trend needs two
     success_rate: Spread
@@ -100,7 +100,7 @@ class History(Contract):
 
 
 class TrendSummary(Contract):
-    """This run against the one before: a positive delta is a rise."""
+    """This run compared with the previous one; a positive delta is a rise."""
 
     success_rate_delta: Annotated[Number, Field(ge=-1, le=1)]
     avg_alignment_delta: Annotated[float, Strict(), Field(ge=-10, le=10, allow_inf_nan=False)] | None
@@ -133,7 +133,7 @@ class DefaultEstimates(Contract):
 
 
 class CostEstimation(Contract):
-    """How an estimate is put together."""
+    """The constants of a cost estimate."""
 
     task_tokens: TaskTokens = TaskTokens()
     pipeline_overhead: Positive = 50_000

@@ -1,4 +1,4 @@
-"""What an autopilot run was begun with, and what a person may set about such runs in `fairwitness.toml`."""
+"""The order of an autopilot run, and the settings of autopilot in `fairwitness.toml`."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -19,27 +19,27 @@ from fairwitness.contracts.graph.orders import DEFAULT_CAP
 
 
 class AutopilotTable(Contract):
-    """`[autopilot]`."""
+    """The `[autopilot]` table of the settings."""
 
     cap: Positive = DEFAULT_CAP
-    """How many tasks of a phase are worked on at a time."""
+    """The maximum number of concurrent tasks of a phase."""
     kept_events: Positive = 50
     """How many of the last events the state file holds; the archive holds all."""
     deferral_rate: Fraction = 0.05
-    """The share of phases that may be put to a person before it is worth a warning."""
+    """The share of deferred phases above which a warning is given."""
     command_seconds: Positive = 60
-    """How long a command of a criterion may take."""
+    """The time limit of a criterion's command, in seconds."""
     quick_phase_seconds: Count = 300
-    """Several tasks that took less than this are worth a warning."""
+    """A phase with several tasks that took less than this gets a warning."""
     minimum_verification_seconds: Count = 0
-    """What is too quick for a verification; the harness's own may be as quick as it is."""
+    """The minimum duration of an agent's verification, in seconds."""
     audit: Flag = True
-    """Whether the run holds what it built against the specification before it ends."""
+    """Whether the run audits its work against the specification before it ends."""
     breaker: BreakerSettings = BreakerSettings()
 
 
 class AutopilotSettings(Contract):
-    """The tables of `fairwitness.toml` that an autopilot run reads."""
+    """The settings of an autopilot run in `fairwitness.toml`."""
 
     autopilot: AutopilotTable = AutopilotTable()
     budget: BudgetTable = BudgetTable()
@@ -55,18 +55,18 @@ class EarlierPhase(Contract):
 
 
 class AutopilotOrder(Contract):
-    """One run, as a person asked for it and as the machine stood then."""
+    """The order of an autopilot run: the request, and the repository and settings when it was given."""
 
     roadmap: Roadmap
     phases: tuple[PhaseId, ...]
-    """Those that this run takes up, in the order they run."""
+    """The phases selected for this run, in order."""
     earlier: Mapping[PhaseId, EarlierPhase]
-    """What earlier runs finished, by phase."""
+    """The phases finished by earlier runs."""
     flags: tuple[RunFlag, ...]
     cycles: Maybe[Positive] = None
-    """How often `--quality` or `--gaps` may go round, where a person said so."""
+    """The maximum number of `--quality` or `--gaps` cycles, if the user set it."""
     pause_after: Maybe[Positive] = None
-    """After so many phases the run pauses (`--checkpoint-every`)."""
+    """The number of phases after which the run pauses (`--checkpoint-every`)."""
     base_commit: Commit
     target: GitRef
     commands: Mapping[CommandKind, Text | None]
@@ -74,14 +74,14 @@ class AutopilotOrder(Contract):
     specs: tuple[SpecLock, ...]
     """The first is the run's own specification."""
     spec_paths: tuple[RelPath, ...] = ()
-    """Every path that may hold one; what stands there later and was not locked stops the next phase."""
+    """All paths of specifications; a new file at one of them stops the next phase."""
     limits: AutopilotTable = AutopilotTable()
     budget: BudgetTable = BudgetTable()
     verify: dict[str, Any]
-    """The person's settings of the checks."""
+    """The verification settings."""
     settings_hash: Sha256
     agents: Maybe[Text] = None
-    """The agent that was asked for on the command line; None for what each role's settings say."""
+    """The agent named on the command line; null to use each role's settings."""
     cassettes: Maybe[Text] = None
     started_by: Text
 
@@ -94,7 +94,7 @@ class AutopilotOrder(Contract):
         return self
 
     def setup(self, kept_events: int | None) -> RunSetup:
-        """What the fold of the run's events begins with; None keeps all events in its state."""
+        """Return the setup for folding the run's events; None keeps all events in the state."""
         return RunSetup(
             roadmap_path=ROADMAP_PATH,
             phases=self.roadmap.outline,

@@ -19,7 +19,7 @@ from fairwitness.contracts.common.problems import expect
 
 
 class PassKind(StrEnum):
-    """What a pass is for."""
+    """The kinds of passes."""
 
     WHOLE = "whole"
     CYCLE = "cycle"
@@ -28,26 +28,26 @@ class PassKind(StrEnum):
 
 
 class PhasePass(Contract):
-    """One pass, as it is begun."""
+    """One pass when it starts."""
 
     phase: PhaseId
     number: Positive
-    """Counts the passes of a phase in a run."""
+    """The number of the pass within its phase and run."""
     kind: PassKind
     start: Commit
-    """Where the target stood; what the pass changed is what came since."""
+    """The target's commit at the start; the pass changed what came after it."""
     checkpoint: Commit
-    """Where the target stood before the phase; a phase that fails goes back to it."""
+    """The target's commit before the phase; a failed phase is reset to it."""
     loop: Maybe[ImprovementLoop] = None
-    """Which loop a cycle is one of."""
+    """The loop that a cycle belongs to."""
     before_tenths: Maybe[Annotated[int, Field(ge=0, le=100)]] = None
-    """The score that stood before a cycle."""
+    """The score before a cycle."""
     items: tuple[PathItem, ...] = ()
-    """What a cycle is to mend."""
+    """The deficiencies that a cycle works on."""
     tasks: tuple[SafeName, ...] = ()
-    """The tasks of the plan that a part has to carry out."""
+    """The tasks of the plan that a part executes."""
     again: tuple[StepName, ...] = ()
-    """The steps that are to be done again."""
+    """The steps to repeat."""
 
     @model_validator(mode="after")
     def _says_what_it_is_for(self) -> Self:
@@ -63,26 +63,26 @@ class PhasePass(Contract):
 
 
 class StepResult(Contract):
-    """How one step of a pass ended, as far as the way on depends on it."""
+    """The result of one step of a pass, as far as the next step depends on it."""
 
     step: StepName
     number: Positive
-    """How often the step was done in this pass."""
+    """The number of the step's execution in this pass."""
     good: Flag
     route: Maybe[TriageRoute] = None
     """What triage decided."""
     recommendation: Maybe[Recommendation] = None
     """What the judge asked for."""
     score_tenths: Maybe[Annotated[int, Field(ge=0, le=100)]] = None
-    """What the rating came to, after everything that cost points."""
+    """The final score of the rating, after deductions."""
     defers: Flag = False
-    """Whether the verification ended at what only a person can decide."""
+    """Whether the verification needs a person's decision."""
     splits: Flag = False
     """Whether the plan is too large for one phase."""
     issues: Texts = ()
-    """What is left to be mended."""
+    """The remaining issues."""
     halt: Maybe[Text] = None
-    """Why nothing more may be started in this run."""
+    """Why the run must not start anything more."""
 
 
 class PassMoveKind(StrEnum):
@@ -115,7 +115,7 @@ class AfterPass(StrEnum):
 
 
 class PassDecision(Contract):
-    """What followed from a pass: the findings of the integrity checks, and the next pass if there is one."""
+    """The decision after a pass: the findings of the integrity checks, and the next pass if there is one."""
 
     phase: PhaseId
     number: Positive
@@ -126,7 +126,7 @@ class PassDecision(Contract):
     parts: tuple[PhasePass, ...] = ()
     """The passes of the parts into which the phase was split."""
     cycles: Count = 0
-    """Cycles that have been run over the phase."""
+    """Improvement cycles run so far."""
 
     @model_validator(mode="after")
     def _once_more_means_another(self) -> Self:

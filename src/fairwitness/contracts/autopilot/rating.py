@@ -1,4 +1,4 @@
-"""What the rating agent returns: the score that counts, criterion by criterion."""
+"""Ratings of a phase: score bands and history, the rating agent's return, and the deficiencies for `--gaps`."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -45,7 +45,7 @@ _FLOORS = (
 
 
 def band_of(score: float) -> ScoreBand:
-    """The band of a score between 0.0 and 10.0.
+    """Return the band of a score between 0.0 and 10.0.
 
     >>> [band_of(score).value for score in (9.5, 9.4, 7.0, 6.9, 2.9)]
     ['excellence', 'good', 'acceptable', 'significant_gaps', 'not_implemented']
@@ -54,7 +54,7 @@ def band_of(score: float) -> ScoreBand:
 
 
 class ScoreFlag(StrEnum):
-    """What made a phase be scored."""
+    """Why a phase was scored."""
 
     INITIAL = "initial"
     FORCE = "force"
@@ -80,7 +80,7 @@ class ScoreHistory(Contract):
 
 
 class RatedExecution(AgentDocument):
-    """The run of a command behind one criterion's score; a command that did not end has no exit code."""
+    """The run of a command behind one criterion's score; it has no exit code if it did not end."""
 
     command: Text
     exit_code: Integer | None

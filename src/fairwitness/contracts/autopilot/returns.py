@@ -1,4 +1,4 @@
-"""What the step agents return that research, plan, execute, judge and repair."""
+"""The returns of the agents that research, plan, execute, judge and debug, and the debug session file."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
@@ -35,7 +35,7 @@ class ResearcherReturn(AgentDocument):
 
 
 class PlannerReturn(AgentDocument):
-    """How large the plan became."""
+    """The size of the plan."""
 
     plans_created: Positive
     waves: Positive
@@ -54,7 +54,7 @@ class TaskEvidence(AgentDocument):
 
 
 class ExecutorReturn(AgentDocument):
-    """What an executor says it did."""
+    """The work that an executor claims to have done."""
 
     tasks_completed: Tally
     tasks_failed: Tally
@@ -146,7 +146,7 @@ class ClassifiedFailure(AgentDocument):
 
 
 class DebuggerReturn(AgentDocument):
-    """What a repair came to."""
+    """The result of a repair."""
 
     fixed: Flag
     changes: Texts
@@ -159,7 +159,7 @@ SECTIONS = ("Current Focus", "Symptoms", "Eliminated", "Evidence", "Resolution")
 
 
 class DebugStatus(StrEnum):
-    """How far an investigation is."""
+    """The status of an investigation."""
 
     GATHERING = "gathering"
     INVESTIGATING = "investigating"
@@ -180,7 +180,7 @@ _EMPTY_IS_UNKNOWN = BeforeValidator(_empty_is_unknown, json_schema_input_type=Fa
 
 
 class DebugSession(AgentDocument):
-    """The whole memory of an investigation: a fresh agent can go on from it."""
+    """The record of an investigation, complete enough for a new agent to continue it."""
 
     status: DebugStatus
     trigger: Text

@@ -1,4 +1,4 @@
-"""What a person writes for autopilot: the roadmap with its phases, and the settings in `.planning/config.json`."""
+"""The user's input to autopilot: the roadmap with its phases, and the settings in `.planning/config.json`."""
 
 import re
 import unicodedata
@@ -17,7 +17,7 @@ from fairwitness.contracts.common.problems import Problem, ProblemLevel, expect
 
 ROADMAP_PATH = ".planning/ROADMAP.md"
 DEFAULT_SPEC_PATHS = (".planning/REQUIREMENTS.md", ".planning/PROJECT.md", ROADMAP_PATH)
-"""What a run rests on when the settings name nothing else; those that exist are locked."""
+"""The default specification files; those that exist are locked."""
 SLUG_LIMIT = 40
 
 _ID_PARTS = re.compile(r"([0-9]+)(?:\.([0-9]+))?([a-z]?)")
@@ -25,7 +25,7 @@ _NO_WORD = re.compile(r"[^a-z0-9]+")
 
 
 def phase_number(phase_id: str) -> tuple[int, int, str]:
-    """Where a phase stands among others: an inserted `6.1` comes after `6`, and `6.10` after `6.9`.
+    """Return the sort key of a phase: `6.1` comes after `6`, and `6.10` after `6.9`.
 
     >>> sorted(["7", "6.10", "6.9", "6", "10", "6a"], key=phase_number)
     ['6', '6a', '6.9', '6.10', '7', '10']
@@ -37,7 +37,7 @@ def phase_number(phase_id: str) -> tuple[int, int, str]:
 
 
 def phase_slug(phase_id: str, name: str) -> str:
-    """A phase's name in kebab case, at most 40 signs; its number where the name has no letter that could stand there.
+    """Return a phase's name in kebab case, at most 40 characters, or its number if the name has no usable letter.
 
     >>> phase_slug("2", "Überprüfung & sign-in"), phase_slug("6.1", "登录")
     ('uberprufung-sign-in', 'phase-6-1')
@@ -56,35 +56,35 @@ def _requirement_id(value: str) -> str:
 RequirementId = Annotated[
     str, Field(pattern=r"^[A-Za-z][A-Za-z0-9]*([._-][A-Za-z0-9]+)*$", max_length=64), AfterValidator(_requirement_id)
 ]
-"""How a requirement is named: `REQ-01`, `A2`, `FR-1.2`; a word without a number is none."""
+"""The id of a requirement: `REQ-01`, `A2`, `FR-1.2`; it contains a number."""
 
 
 class Requirement(Contract):
-    """A requirement that a phase is to meet; what it says may stand elsewhere."""
+    """A requirement of a phase; its text may be in another document."""
 
     id: RequirementId
     text: Maybe[OneLine] = None
 
 
 class Criterion(Contract):
-    """What must be true when a phase is done, and the command that shows it, if there is one."""
+    """A success criterion of a phase, and the command that verifies it, if there is one."""
 
     text: OneLine
     command: OneLine | None
 
 
 class DetailedPhase(RoadmapPhase):
-    """One phase with everything the roadmap says of it."""
+    """One phase with all its fields of the roadmap."""
 
     goal: OneLine
     requirements: tuple[Requirement, ...]
     criteria: tuple[Criterion, ...]
     done: Flag
-    """Whether its box is ticked: what a person says, not what a run found."""
+    """Whether its box is ticked by a person; a run does not set it."""
 
     @property
     def slug(self) -> str:
-        """The name as it can stand in a path or a branch."""
+        """Return the name as used in paths and branches."""
         return phase_slug(self.id, self.name)
 
     @model_validator(mode="after")
@@ -114,12 +114,12 @@ class Roadmap(Contract):
 
     @property
     def ticked(self) -> frozenset[str]:
-        """The phases whose box is ticked."""
+        """Return the phases whose box is ticked."""
         return frozenset(phase.id for phase in self.phases if phase.done)
 
     @property
     def outline(self) -> tuple[RoadmapPhase, ...]:
-        """The phases as far as their order is concerned, as a run is begun with them."""
+        """Return the phases with what their order depends on."""
         return tuple(
             RoadmapPhase(id=phase.id, name=phase.name, type=phase.type, depends_on=phase.depends_on)
             for phase in self.phases
@@ -133,7 +133,7 @@ class LineProblem(Problem):
 
 
 def at_line(line: int, expected: str, found: str, level: ProblemLevel = ProblemLevel.ERROR) -> LineProblem:
-    """A problem in its place; what was found is shown in part if it is long, and said to be nothing if it is empty.
+    """Return a problem at a line; a long text is shortened, an empty one reported as nothing.
 
     >>> at_line(3, "a name", "  ").where, at_line(3, "a name", "  ").found
     (('line 3',), 'nothing')
@@ -144,7 +144,7 @@ def at_line(line: int, expected: str, found: str, level: ProblemLevel = ProblemL
 
 
 class ProjectType(StrEnum):
-    """What a project is built with, as its manifest tells."""
+    """The type of a project, from its manifest."""
 
     NODEJS = "nodejs"
     PYTHON = "python"
@@ -154,7 +154,7 @@ class ProjectType(StrEnum):
 
 
 class CommandKind(StrEnum):
-    """The four commands that a phase's work is checked with."""
+    """The four commands that check a phase's work."""
 
     COMPILE = "compile"
     TEST = "test"
@@ -163,33 +163,33 @@ class CommandKind(StrEnum):
 
 
 class CommandsSource(StrEnum):
-    """Who says what the commands are."""
+    """Where the commands come from."""
 
     AUTO_DETECTED = "auto-detected"
     USER_OVERRIDE = "user-override"
 
 
 Commands: TypeAlias = Mapping[CommandKind, OneLine | None]
-"""Commands as far as they are said; null says that there is none, which is not the same as saying nothing."""
+"""The known commands; null means that there is none, a missing entry that it is unknown."""
 
 FileExtension = Annotated[str, Field(pattern=r"^\.?[A-Za-z0-9]+(\.[A-Za-z0-9]+)*$", max_length=32)]
 
 
 class UiFiles(Contract):
-    """Where the screens of a project are written."""
+    """Where a project's user interface files are."""
 
     source_dir: RelPath
     file_extensions: Annotated[tuple[FileExtension, ...], Field(min_length=1)]
 
 
 class ProjectSettings(Contract):
-    """What is known of the project; whatever is left out is found out."""
+    """The settings of the project; missing ones are detected."""
 
     type: Maybe[ProjectType] = None
     manifest: Maybe[RelPath] = None
     commands: Commands = Field(default_factory=dict)
     commands_source: Maybe[CommandsSource] = None
-    """Left out where a person wrote the commands by hand: then they are that person's."""
+    """Missing if a person wrote the commands by hand."""
     ui: Maybe[UiFiles] = None
     spec_paths: Maybe[Annotated[tuple[RelPath, ...], Field(min_length=1)]] = None
     visual_testing: Maybe[VisualTesting] = None
@@ -213,9 +213,9 @@ PhaseIds: TypeAlias = tuple[PhaseId, ...]
 
 
 class PhaseSelection(Contract):
-    """Which phases a run was asked for, in the order they run."""
+    """The phases selected for a run, in order."""
 
     open: PhaseIds
-    """Those that are still to be done."""
+    """The selected phases that are not finished."""
     finished: PhaseIds
-    """Those that were asked for and are done already; only a forced or a quality run touches them."""
+    """The selected phases that are finished; only forced or quality runs work on them."""

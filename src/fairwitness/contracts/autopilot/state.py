@@ -32,7 +32,7 @@ from fairwitness.contracts.common.problems import expect
 
 
 class Deferral(Contract):
-    """One phase that was put, or nearly put, to a person."""
+    """One phase that was deferred, or nearly deferred, to a person."""
 
     phase_id: PhaseId
     reason: Text
@@ -42,7 +42,7 @@ class Deferral(Contract):
 
 
 class Meta(Contract):
-    """Which run this is, and where it stands."""
+    """The identity and the status of the run."""
 
     version: SchemaVersion
     run_id: AutopilotRunId
@@ -58,7 +58,7 @@ class Meta(Contract):
     pass_threshold: Threshold
     autonomous_resolution_rate: Fraction
     deferral_threshold: Fraction
-    """The share of phases that may be deferred before it is worth a warning."""
+    """The share of deferred phases above which a warning is given."""
     deferral_confidence: Maybe[Annotated[float, Strict(), Field(ge=3, le=8, allow_inf_nan=False)]] = None
     """The confidence from which a phase is not deferred; starts at 6 and follows the human verdicts."""
     deferral_history: tuple[Deferral, ...]
@@ -71,7 +71,7 @@ class Meta(Contract):
 
 
 class SpecLock(Contract):
-    """A specification as it was when the run began."""
+    """A specification locked when the run began."""
 
     path: RelPath
     hash: Sha256
@@ -79,7 +79,7 @@ class SpecLock(Contract):
 
 
 class RunTotals(Contract):
-    """What the run has used and reached so far."""
+    """The totals of the run so far."""
 
     total_tokens_used: Count
     total_duration_minutes: Amount
@@ -103,7 +103,7 @@ Phases = Annotated[Mapping[PhaseId, PhaseRecord], BeforeValidator(_bare_ids)]
 
 
 class State(Contract):
-    """A whole run on one page: everything a resume needs."""
+    """The complete state of a run: everything that a resume needs."""
 
     meta: Meta = Field(alias="_meta")
     spec: SpecLock

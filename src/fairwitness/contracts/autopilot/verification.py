@@ -1,4 +1,4 @@
-"""What the two verifiers return: one per task, one per phase."""
+"""The returns of the two verifiers: one for a task, one for a phase."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -15,7 +15,7 @@ from fairwitness.contracts.common.vocabulary import Assessment
 
 
 class TaskCriterionStatus(StrEnum):
-    """How a criterion of a task came out."""
+    """The result of a task's criterion."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -48,14 +48,14 @@ class MiniVerifierReturn(AgentDocument):
 
 
 class CheckReport(AgentDocument):
-    """How one of the project's own commands went."""
+    """The result of one of the project's own commands."""
 
     status: CheckWord
     detail: Prose
 
 
 class CheckReports(AgentDocument):
-    """The project's own commands."""
+    """The results of the project's own commands."""
 
     compile: CheckReport
     lint: CheckReport
@@ -64,7 +64,7 @@ class CheckReports(AgentDocument):
 
 
 class PhaseCriterionStatus(StrEnum):
-    """How a criterion of a phase came out."""
+    """The result of a phase's criterion."""
 
     VERIFIED = "verified"
     FAILED = "failed"
@@ -79,7 +79,7 @@ class PhaseCriterion(AgentDocument):
 
 
 class CriterionExecution(AgentDocument):
-    """A criterion that was settled by running something; a command that did not end has no exit code."""
+    """A criterion decided by running a command; it has no exit code if it did not end."""
 
     criterion: Text
     command: Text
@@ -92,7 +92,7 @@ _Executions = tuple[CriterionExecution, ...]
 
 
 class DeferralEvidence(AgentDocument):
-    """Why a criterion cannot be settled without a person."""
+    """Why a criterion needs a person's decision."""
 
     criterion: Text
     methods_attempted: Annotated[Texts, Field(min_length=1)]
@@ -124,7 +124,7 @@ class VisualTestResults(AgentDocument):
 
 
 class VerifierReturn(AgentDocument):
-    """The verification of a phase, blind to what its executor claimed."""
+    """The verification of a phase, made without access to its executor's claims."""
 
     pass_: Flag = Field(alias="pass")
     automated_checks: CheckReports

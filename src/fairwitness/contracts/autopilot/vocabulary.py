@@ -1,4 +1,4 @@
-"""The closed vocabularies and small scalars that several autopilot contracts share."""
+"""Enumerations and small scalar types that several autopilot contracts share."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from fairwitness.contracts.common.base import Flag, Texts
 
 
 class AutopilotRunStatus(StrEnum):
-    """Where a run stands; decides what a resume may do."""
+    """The status of an autopilot run; it decides whether the run can be resumed."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -19,7 +19,7 @@ class AutopilotRunStatus(StrEnum):
 
 
 class PhaseStatus(StrEnum):
-    """Where a phase stands."""
+    """The status of a phase."""
 
     NOT_STARTED = "not_started"
     IN_PROGRESS = "in_progress"
@@ -30,7 +30,7 @@ class PhaseStatus(StrEnum):
 
 
 class PhaseType(StrEnum):
-    """What a phase mainly produces; drives its checks and its cost estimate."""
+    """What a phase mainly produces; it decides the checks and the cost estimate."""
 
     UI = "ui"
     PROTOCOL = "protocol"
@@ -39,7 +39,7 @@ class PhaseType(StrEnum):
 
 
 class StepName(StrEnum):
-    """The nine steps of a phase in their order, and the debug loop beside them."""
+    """The nine steps of a phase in order, and the debug step."""
 
     PREFLIGHT = "preflight"
     TRIAGE = "triage"
@@ -54,7 +54,7 @@ class StepName(StrEnum):
 
 
 class CheckState(StrEnum):
-    """Where a step that judges stands."""
+    """The state of a step that judges."""
 
     IN_PROGRESS = "in_progress"
     PASS = "pass"
@@ -63,7 +63,7 @@ class CheckState(StrEnum):
 
 
 class WorkState(StrEnum):
-    """Where a step that produces something stands."""
+    """The state of a step that produces something."""
 
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -73,14 +73,14 @@ class WorkState(StrEnum):
 
 
 class TriageRoute(StrEnum):
-    """What triage decides: everything, or only the verification of what is already there."""
+    """The decision of triage: the full pipeline, or only the verification of existing work."""
 
     FULL_PIPELINE = "full_pipeline"
     VERIFY_ONLY = "verify_only"
 
 
 class Recommendation(StrEnum):
-    """What a judge, or a phase as a whole, asks for next."""
+    """What a judge or a phase recommends next."""
 
     PROCEED = "proceed"
     DEBUG = "debug"
@@ -89,7 +89,7 @@ class Recommendation(StrEnum):
 
 
 class Complexity(StrEnum):
-    """How large a task or phase is; drives its token estimate."""
+    """The size of a task or phase; it decides the token estimate."""
 
     SIMPLE = "simple"
     MEDIUM = "medium"
@@ -97,7 +97,7 @@ class Complexity(StrEnum):
 
 
 class FailureCategory(StrEnum):
-    """The ten reasons for which work fails; the only ones there are."""
+    """The ten categories of failures."""
 
     EXECUTOR_INCOMPLETE = "executor_incomplete"
     EXECUTOR_WRONG_APPROACH = "executor_wrong_approach"
@@ -125,7 +125,7 @@ class RunFlag(StrEnum):
 
 
 class ImprovementLoop(StrEnum):
-    """The three ways in which a completed phase is worked on again."""
+    """The three loops that improve a completed phase."""
 
     REMEDIATION = "remediation"
     QUALITY = "quality"
@@ -133,7 +133,7 @@ class ImprovementLoop(StrEnum):
 
 
 class HumanWord(StrEnum):
-    """What a person says of a phase that was deferred to them."""
+    """A person's verdict on a deferred phase."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -148,7 +148,7 @@ class FixComplexity(StrEnum):
 
 
 Grade = Annotated[float, Strict(), Field(ge=1, le=10, allow_inf_nan=False)]
-"""A confidence or sufficiency of 1 to 10; whole numbers are fine, unlike alignment scores."""
+"""A confidence or sufficiency from 1 to 10; whole numbers are allowed, unlike alignment scores."""
 
 Threshold = Annotated[float, Strict(), Field(ge=7, le=10, allow_inf_nan=False)]
 """A score to reach: 9 by default, 7 lenient, 9.5 for quality; never below the mark at which a phase fails."""
@@ -156,13 +156,13 @@ Threshold = Annotated[float, Strict(), Field(ge=7, le=10, allow_inf_nan=False)]
 Percent = Annotated[int, Strict(), Field(ge=0, le=100)]
 
 Snippet = Annotated[str, Field(max_length=200)]
-"""Output as an agent returns it: the first 200 characters, possibly none."""
+"""Output as an agent returns it: the first 200 characters, possibly empty."""
 
 Capture = Annotated[str, Field(max_length=500)]
-"""Output as the harness keeps it: the first 500 characters, possibly none."""
+"""Output as Fair Witness stores it: the first 500 characters, possibly empty."""
 
 CommandsRun = Annotated[Texts, Field(min_length=1)]
-"""Commands with their results; a verdict without a single command is no verdict."""
+"""Commands with their results; a verdict needs at least one command."""
 
 
 def _tally(value: str) -> str:
@@ -173,11 +173,11 @@ def _tally(value: str) -> str:
 
 
 Tally = Annotated[str, Field(pattern=r"^[0-9]{1,6}/[0-9]{1,6}$"), AfterValidator(_tally)]
-"""Done of total, spelled `2/3`."""
+"""A count of a total, written `2/3`."""
 
 
 def tally(value: str) -> tuple[int, int]:
-    """The two numbers of a tally.
+    """Return the two numbers of a tally.
 
     >>> tally("2/3")
     (2, 3)
@@ -193,7 +193,7 @@ def _check_word(value: object) -> object:
 
 
 CheckWord = Annotated[Flag | Literal["n/a"], BeforeValidator(_check_word)]
-"""How an automated check went, or that there was none to run."""
+"""The result of an automated check, or `n/a` if there was none to run."""
 
 
 def _said(value: object) -> object:
@@ -203,7 +203,7 @@ def _said(value: object) -> object:
 
 
 def never_null(shape: Any) -> BeforeValidator:
-    """Marks a field of that shape which is left out, rather than null, when there is nothing to say."""
+    """Return a validator for an optional field that is omitted rather than null."""
     return BeforeValidator(_said, json_schema_input_type=shape)
 
 
@@ -212,7 +212,7 @@ SkipReason = Annotated[str, Field(pattern=r"^(already_completed|blocked_by_phase
 
 
 def blocked_by(reason: str) -> str | None:
-    """The failed phase a skip reason names, if it names one.
+    """Return the failed phase that a skip reason names, or None.
 
     >>> blocked_by("blocked_by_phase_6.1"), blocked_by("already_completed")
     ('6.1', None)

@@ -1,4 +1,4 @@
-"""Questions that wait for a person, and the record of their answers."""
+"""Approval requests to a person, and the records of their answers."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -11,14 +11,14 @@ from fairwitness.contracts.common.ids import RunId, SafeName
 
 
 class ApprovalMode(StrEnum):
-    """Who answers: a person, or the default option."""
+    """Whether a person answers approval requests, or the default option is selected."""
 
     INTERACTIVE = "interactive"
     AUTONOMOUS = "autonomous"
 
 
 class ApprovalOption(Contract):
-    """One answer a person may choose."""
+    """One option of an approval request."""
 
     id: SafeName
     label: Text
@@ -27,7 +27,7 @@ class ApprovalOption(Contract):
 
 
 class ApprovalRequest(Contract):
-    """A durable question: the same text is shown again after a restart."""
+    """An approval request; the same text is shown again after a restart."""
 
     gate_id: SafeName
     pipeline_step: Text
@@ -46,7 +46,7 @@ class ApprovalRequest(Contract):
 
 
 class ApprovalRecord(Contract):
-    """Who decided what at a gate, and whether a person did."""
+    """The answer to an approval request: who selected which option, and whether a person did."""
 
     gate_id: SafeName
     run_id: RunId

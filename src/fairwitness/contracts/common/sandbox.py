@@ -18,84 +18,85 @@ from fairwitness.contracts.common.vocabulary import Assessment
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 TIERS = (SandboxTier.NAMESPACES, SandboxTier.LANDLOCK, SandboxTier.UID, SandboxTier.NONE)
-"""Strongest first."""
+"""The isolation tiers, strongest first."""
 
 
 class Network(StrEnum):
-    """What a command may talk to."""
+    """The network access of a command."""
 
     OFF = "off"
     LOOPBACK = "loopback"
-    """Itself, where the tier has a network of its own; nothing where it has none."""
+    """Only its own loopback, if the tier provides a separate network; otherwise none."""
     OPEN = "open"
-    """Everything: only for preparing dependencies, and for a check that a person declared to need it."""
+    """Full access: only for installing dependencies, and for checks that the user declared to need it."""
 
 
 class SandboxLimits(Contract):
-    """How much one command and everything it starts may use."""
+    """Resource limits of one command and all its child processes."""
 
     wall_s: Seconds = 60
     cpu_s: Positive = 120
-    """Per process, as the kernel counts."""
+    """CPU seconds for each process."""
     processes: Positive = 256
     memory: Positive = 2 << 30
-    """Of the whole tree, in bytes."""
+    """Bytes for the whole process tree."""
     memory_process: Positive = 2 << 30
     file_size: Positive = 256 << 20
     disk: Positive = 1 << 30
-    """Bytes by which the places it may write to may grow."""
+    """Bytes by which the writable folders may grow."""
     files: Positive = 500_000
-    """Files that it may make there, empty ones included."""
+    """The maximum number of new files there, including empty ones."""
     temporary: Positive = 512 << 20
     open_files: Positive = 1024
     output_kept: Positive = 1 << 20
-    """Bytes of each stream that are kept, half from its head and half from its tail."""
+    """Bytes kept of each output stream, half from its start and half from its end."""
     output_killed: Positive = 64 << 20
-    """Bytes of one stream at which the command is stopped."""
+    """Bytes of output at which the command is stopped."""
 
 
 Port = Annotated[int, Strict(), Field(ge=1024, le=65_535)]
 
 
 class Way(Contract):
-    """A port on the command's own loopback that leads to a unix socket of this machine: the only way out."""
+    """A port on the command's own loopback that is forwarded to a unix socket of this machine."""
 
     port: Port
-    """On 127.0.0.1, as the command sees it."""
+    """The port on 127.0.0.1 inside the sandbox."""
     socket: Text
 
 
 class Confinement(Contract):
-    """What a command may see and change."""
+    """What a command may read, write and reach."""
 
     worktree: Text
     writable: Flag
-    """Whether the worktree may be changed; its `.git` never may."""
+    """Whether the worktree is writable; its `.git` never is."""
     read: Texts = ()
-    """Folders and files it may read and run beside the system's own."""
+    """Additional folders and files that it may read and execute."""
     write: Texts = ()
-    """Folders beside the worktree that it may change."""
+    """Additional folders that it may write."""
     guards: Texts = ()
-    """Files and small folders, wherever they are, that must be after it as they were before: content, mode, owner,
-    time and attributes. What is not there must not appear. Looked at in every tier, whatever the walls hold."""
+    """Files and small folders that must not change: content, mode, owner, time and attributes. Missing ones must not
+    appear. They are checked in every tier.
+    """
     hidden: Texts = ()
     """Paths relative to the worktree that it does not see, where they are: something empty stands there instead, which
     it cannot change or move. Only for a command with a view of its own, which the `ns` tier has: elsewhere it is not
     run."""
     network: Network = Network.LOOPBACK
     ways: tuple[Way, ...] = ()
-    """Only for a command with a network of its own, which the `ns` tier has: elsewhere it is not run."""
+    """Forwarded ports; they need the separate network of the `ns` tier, and the command is not run without it."""
     env: dict[str, str]
-    """Complete: nothing is inherited."""
+    """The complete environment; nothing is inherited."""
     min_tier: SandboxTier = SandboxTier.UID
-    """The weakest tier that will do; `none` runs unconfined, and what it says opens no gate."""
+    """The weakest acceptable tier; results from `none` open no gate."""
 
 
 class Command(Contract):
-    """One command, to be run once."""
+    """One command and how it is run."""
 
     argv: Annotated[tuple[str, ...], Field(min_length=1)]
-    """`argv[0]` is an absolute path, so that nothing in the worktree can stand in for it."""
+    """The arguments; `argv[0]` is an absolute path, so that no file of the worktree can replace the program."""
     cwd: str = "."
     """Relative to the worktree."""
     confinement: Confinement
@@ -105,19 +106,19 @@ class Command(Contract):
 
 
 class Warned(Contract):
-    """Something about the isolation that is less than it could be."""
+    """A weakness of the isolation on this machine."""
 
     code: Text
     text: Text
 
 
 class Features(Contract):
-    """What the kernel and the machine offer, asked once per process."""
+    """The isolation features of this machine, detected once per process."""
 
     tier: SandboxTier
-    """The strongest there is."""
+    """The strongest available tier."""
     tiers: tuple[SandboxTier, ...]
-    """All that work here, strongest first; `none` is always last."""
+    """All available tiers, strongest first; `none` is always last."""
     landlock_abi: Count
     userns: Flag
     seccomp: Flag
@@ -127,7 +128,7 @@ class Features(Contract):
 
 
 class End(StrEnum):
-    """How a command came to its end."""
+    """How a command ended."""
 
     OK = "ok"
     FAILED = "failed"
@@ -142,7 +143,7 @@ ASSESSED: dict[End, Assessment] = {
     End.OK: Assessment.PASS,
     End.FAILED: Assessment.FAIL,
     End.TIMEOUT: Assessment.TIMEOUT,
-    # a tree that had to be stopped for its size has no result, just like one that ran too long
+    # a process tree that was stopped for its size has no result, like one that timed out
     End.LIMIT: Assessment.TIMEOUT,
     End.VIOLATION: Assessment.VIOLATION,
     End.SANDBOX_ERROR: Assessment.LOST,
@@ -151,7 +152,7 @@ ASSESSED: dict[End, Assessment] = {
 
 
 class Violation(Contract):
-    """Something a command tried that it may not."""
+    """A forbidden action that a command attempted."""
 
     kind: Text
     """`write`, `git-dir`, `network`, `guard`, `limit`, …"""
@@ -163,23 +164,23 @@ class Violation(Contract):
 
 
 class OutputStream(Contract):
-    """What came out of one stream; the kept bytes travel beside the result.
+    """The output of one stream; the kept bytes are stored next to the result.
 
-    A stream that was attached to the caller is not read here: it says 0 bytes and the hash of nothing.
+    A stream attached to the caller is not read: it reports 0 bytes and the hash of empty input.
     """
 
     total: Count
     sha256: Sha256
-    """Of everything that was read, kept or not."""
+    """The hash of the complete output, including what was not kept."""
     truncated: Flag
 
 
 class Confined(Contract):
-    """What came of one command."""
+    """The result of one command in the sandbox."""
 
     argv: tuple[str, ...]
     exe: Text | None
-    """The file that was run, with links resolved."""
+    """The executed file, with links resolved."""
     exe_sha256: Sha256 | None
     cwd: str
     env_keys: tuple[str, ...]
@@ -189,7 +190,7 @@ class Confined(Contract):
     purpose: Text
     tier: SandboxTier
     tier_wanted: SandboxTier
-    """The strongest tier this machine could have had if nothing were missing: `ns`."""
+    """The tier to aim for on every machine: `ns`."""
     degraded: Flag
     warnings: tuple[Warned, ...]
     end: End
@@ -206,13 +207,13 @@ class Confined(Contract):
     stderr: OutputStream
     violations: tuple[Violation, ...]
     observation: Literal["full", "none"]
-    """Whether every write outside was watched, or only stopped."""
+    """Whether every write outside was observed, or only prevented."""
     dotgit_ok: Flag
-    """Whether the worktree holds the repositories it held before, untouched, and no other one."""
+    """Whether the worktree's git repositories are unchanged and no new one appeared."""
     guards_ok: Flag
-    """Whether every guarded path is as it was; a command without guards has none that changed."""
+    """Whether every guarded path is unchanged; true for a command without guards."""
     survivors_killed: Count | None
-    """Processes that were left when the command ended; None where the kernel ends them all unseen."""
+    """Processes left when the command ended; null if the kernel ends them without reporting."""
     sandbox_error: Maybe[Text] = None
 
     @property

@@ -1,4 +1,4 @@
-"""Who may use which tool: roles, tools, what each role has, a call as it is judged, its scope, and the answer."""
+"""Roles and tools: the rights of each role, tool calls, their scope, and the answer to a call."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,7 +10,7 @@ from fairwitness.contracts.common.base import Contract, Flag, Maybe, Text
 
 
 class Role(StrEnum):
-    """Every role an agent can be given, in the three workflows."""
+    """All agent roles of the three workflows."""
 
     ORCHESTRATOR = "orchestrator"
     INTAKE = "intake"
@@ -41,7 +41,7 @@ class Role(StrEnum):
 
 
 class Tool(StrEnum):
-    """Every tool there is: the fourteen of the published matrix, and those that our own runtime and forge add."""
+    """All tools: the fourteen of the published matrix, and those added by the built-in agent runtime and by forge."""
 
     READ_FILE = "read_file"
     LIST_DIR = "list_dir"
@@ -73,7 +73,7 @@ MATRIX_TOOLS: tuple[Tool, ...] = tuple(Tool)[:14]
 
 
 class Access(StrEnum):
-    """A field of the matrix: always, only within a scope, or never."""
+    """The access of a role to a tool: always, only within a scope, or never."""
 
     ALLOWED = "allowed"
     SCOPED = "scoped"
@@ -84,7 +84,7 @@ Argv = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class ToolCall(Contract):
-    """A call as it is judged. What a tool needs to be judged and does not say is a reason to refuse."""
+    """A tool call to be judged; it is refused if data needed for the judgement is missing."""
 
     tool: str
     paths: tuple[str, ...] = ()
@@ -94,26 +94,26 @@ class ToolCall(Contract):
 
 
 class Scope(Contract):
-    """What one dispatch is about; the empty scope allows the least."""
+    """The scope of one dispatch; an empty scope allows the least."""
 
     folder: str = ""
-    """The folder of the run's documents, without which no role writes one."""
+    """The folder of the run's documents; without it no role writes documents."""
     writes: tuple[str, ...] = ()
-    """Globs of the source files that the task declared; `*` stays in one folder, `**` does not."""
+    """Globs of the source files that the task declared; `*` matches within one folder, `**` across folders."""
     commands: tuple[Argv, ...] = ()
-    """Beginnings of command lines that the project's settings allow, such as its test command."""
+    """Prefixes of command lines that the project's settings allow, such as its test command."""
     interactive: Flag = False
-    """Whether a person is there to be asked."""
+    """Whether a person can be asked."""
 
 
 class Allowed(Contract):
-    """The call may be made."""
+    """The call is allowed."""
 
     answer: Literal["allowed"] = "allowed"
 
 
 class ToolRefusal(Contract):
-    """The call may not be made, and why."""
+    """The call is refused, with the reason."""
 
     answer: Literal["refused"] = "refused"
     reason: Text
@@ -129,17 +129,17 @@ _SUBTASKS = frozenset({Tool.READ_SUBTASKS, Tool.WRITE_SUBTASK})
 
 
 class ToolPolicy(NamedTuple):
-    """What a role has."""
+    """The rights of a role."""
 
     tools: frozenset[Tool]
     outputs: tuple[str, ...] = ()
-    """Globs of the documents it writes, beneath the run's folder."""
+    """Globs of the documents that it writes, below the run's folder."""
     source: bool = False
-    """Whether it writes the files that its task declared."""
+    """Whether it may write the files that its task declared."""
     programs: tuple[tuple[str, ...], ...] = ()
-    """Beginnings of the commands it may run."""
+    """Prefixes of the commands that it may run."""
     project_commands: bool = False
-    """Whether it may also run what the project's settings allow."""
+    """Whether it may also run the commands that the project's settings allow."""
     spawns: frozenset[Role] = frozenset()
 
 
@@ -220,7 +220,7 @@ POLICIES: Mapping[Role, ToolPolicy] = {
     Role.MINI_VERIFIER: ToolPolicy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
     Role.PHASE_VERIFIER: ToolPolicy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
     Role.JUDGE: ToolPolicy(_SEARCH | _RUN, programs=_GIT_READ, project_commands=True),
-    Role.RATER: ToolPolicy(frozenset()),  # it sees the criteria and the diff it is handed, and nothing else
+    Role.RATER: ToolPolicy(frozenset()),  # it sees only the criteria and the diff that it is given
     Role.DEBUGGER: ToolPolicy(
         _SEARCH | _WRITE | _RUN | {Tool.MULTI_REPLACE, Tool.LIST_USAGES},
         source=True,

@@ -23,7 +23,7 @@ from fairwitness.contracts.forge import events as graph
 
 
 class FeatureRunOutcome(StrEnum):
-    """How a run can end."""
+    """The outcome of a feature run."""
 
     COMMITTED = "committed"
     LOW_CONFIDENCE = "low_confidence"
@@ -34,7 +34,7 @@ class FeatureRunOutcome(StrEnum):
 
 
 class StepOutcome(StrEnum):
-    """How a step can end."""
+    """The outcome of a step."""
 
     ADVANCED = "advanced"
     SKIPPED = "skipped"
@@ -43,7 +43,7 @@ class StepOutcome(StrEnum):
 
 
 class DispatchStatus(StrEnum):
-    """How a dispatch can end; a time-out is recorded by the harness."""
+    """The status of a finished agent call; Fair Witness records time-outs."""
 
     DONE = "DONE"
     NEEDS_REVISION = "NEEDS_REVISION"
@@ -52,7 +52,7 @@ class DispatchStatus(StrEnum):
 
 
 class Degradation(StrEnum):
-    """Every way a run may go on with less than it wanted."""
+    """The ways in which a run may continue in a degraded state."""
 
     FEWER_RESEARCHERS = "fewer_researchers"
     KNOWLEDGE_FAILED = "knowledge_failed"
@@ -76,7 +76,7 @@ class FeatureRunStarted(EventData):
 
 
 class FeatureRunResumed(EventData):
-    """A run went on after a stop."""
+    """A run was resumed."""
 
     type: Literal["run_resumed"] = "run_resumed"
     from_step: StepId
@@ -128,7 +128,7 @@ class DispatchFinished(EventData):
     tokens: Count
     reason: Maybe[Text] = None
     cause: Maybe[ErrorCause] = None
-    """Exactly if it failed; what may be tried again follows from it."""
+    """The cause of a failure, which decides about a retry; present exactly if the call failed."""
 
 
 class CallRefused(EventData):
@@ -179,7 +179,7 @@ class ApprovalAnswered(EventData):
 
 
 class GateEvaluated(EventData):
-    """A gate was asked; what it lacked stands here too."""
+    """A gate was evaluated; the event lists what is missing."""
 
     type: Literal["gate_evaluated"] = "gate_evaluated"
     gate: SafeName
@@ -216,7 +216,7 @@ class ReviewSubmitted(EventData):
 
 
 class DecisionTaken(EventData):
-    """The run's next move; the facts it rests on stand in the ledger under the same number."""
+    """The run decided its next move; the ledger holds the facts under the same number."""
 
     type: Literal["decided"] = "decided"
     number: Positive
@@ -225,7 +225,7 @@ class DecisionTaken(EventData):
 
 
 class Degraded(EventData):
-    """The run goes on with less than it wanted."""
+    """The run continues in a degraded state."""
 
     type: Literal["degraded"] = "degraded"
     kind: Degradation
@@ -233,7 +233,7 @@ class Degraded(EventData):
 
 
 class BudgetExhausted(EventData):
-    """A cap was reached; nothing more is started."""
+    """A budget cap was reached; nothing more is started."""
 
     type: Literal["budget_exhausted"] = "budget_exhausted"
     what: Text
@@ -242,7 +242,7 @@ class BudgetExhausted(EventData):
 
 
 class HeadRecorded(EventData):
-    """The ledger's chain head, so that a truncation shows."""
+    """The head of the ledger's hash chain was recorded, so that a truncation is detected."""
 
     type: Literal["head_recorded"] = "head_recorded"
     head: Sha256
@@ -250,7 +250,7 @@ class HeadRecorded(EventData):
 
 
 class Committed(EventData):
-    """The run's work stands in one commit."""
+    """The run's work was committed."""
 
     type: Literal["committed"] = "committed"
     commit: Commit

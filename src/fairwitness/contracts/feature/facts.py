@@ -40,7 +40,7 @@ class Step(StrEnum):
 
 
 class HumanGate(StrEnum):
-    """The four questions that may wait for a person."""
+    """The four approval gates of a feature run."""
 
     REQUEST_PUSHBACK = "gate-pushback-request"
     RESEARCH = "gate-post-research"
@@ -49,7 +49,7 @@ class HumanGate(StrEnum):
 
 
 class GateChoice(StrEnum):
-    """Every option of every gate."""
+    """All options of the approval gates."""
 
     PROCEED = "proceed"
     APPROVE = "approve"
@@ -67,11 +67,11 @@ OPTIONS: Mapping[HumanGate, tuple[GateChoice, ...]] = {
     HumanGate.SPEC_PUSHBACK: (GateChoice.PROCEED, GateChoice.MODIFY, GateChoice.ABANDON, GateChoice.OTHER),
     HumanGate.PLAN: (GateChoice.APPROVE, GateChoice.REVISE, GateChoice.ABORT),
 }
-"""What a person may answer; the first is what an autonomous run selects by itself."""
+"""The options of each gate; an autonomous run selects the first."""
 
 
 class ChangeKind(StrEnum):
-    """What became of a file."""
+    """How a file changed."""
 
     ADDED = "added"
     MODIFIED = "modified"
@@ -79,14 +79,14 @@ class ChangeKind(StrEnum):
 
 
 class ChangedFile(Contract):
-    """A file of a task, and what became of it."""
+    """A changed file of a task."""
 
     path: RelPath
     change: ChangeKind
 
 
 class CallFacts(Contract):
-    """The latest try of one call of the step at hand; a status of None is still running."""
+    """The latest try of one call of the current step; it is running if the status is null."""
 
     instance: Text
     attempts: Positive
@@ -106,13 +106,13 @@ class CallFacts(Contract):
 
 
 class Approval(Contract):
-    """Where the question of the step at hand stands."""
+    """The state of the current step's question."""
 
     gate: HumanGate
     asked: Flag
     selected: GateChoice | None
     spent: tuple[GateChoice, ...]
-    """The options that have sent work back at this gate before, each as often as it did."""
+    """The options that returned work at this gate before, once for each time."""
 
     @model_validator(mode="after")
     def _an_answer_fits_its_question(self) -> Self:
@@ -126,7 +126,7 @@ class Approval(Contract):
 
 
 class ReviewFacts(Contract):
-    """One round of one review: its rows, and the calls that were to bring them."""
+    """One round of a review: its evidence rows and calls."""
 
     scope: ReviewScope
     round: Annotated[Integer, Field(ge=1, le=2)]
@@ -135,25 +135,25 @@ class ReviewFacts(Contract):
 
 
 class TaskFacts(Contract):
-    """What is known about the evidence of one task, or of the whole change."""
+    """The evidence facts of one task, or of the whole change."""
 
     task: SafeName
     size: Size
     risk: Risk
-    """As planned; what was really changed may raise it."""
+    """The planned risk; the actual changes may raise it."""
     files: tuple[ChangedFile, ...]
     iteration: Annotated[Integer, Field(ge=1, le=3)]
     """The iteration in which this task was last implemented."""
     round: Positive
-    """Under which its rows of that iteration stand: the number of its attempt."""
+    """The round of its evidence rows: the number of its attempt."""
     baseline: Tally
     after: Tally
     tree: Tree | None
-    """The tree whose evidence is asked for; None asks for none in particular."""
+    """The tree that the evidence must be about; null for any."""
     required: Texts
-    """Checks that the task declared: its criteria (`ac-1`), its readiness checks."""
+    """The checks that the task declared: criteria (`ac-1`) and readiness checks."""
     ready: Flag
-    """Whether everything it depends on is merged; a task that is not is never begun, and fails with its iteration."""
+    """Whether all its dependencies are merged; otherwise it never starts and fails with its iteration."""
     check_runs: Count
     """How often its checks were run in this iteration."""
     baseline_runs: Count
@@ -167,7 +167,7 @@ class FixFacts(Contract):
 
 
 class CanStart(StrEnum):
-    """Whether budgets and breaker let something new begin."""
+    """Whether budgets and the circuit breaker allow new work."""
 
     YES = "yes"
     NOT_NOW = "not_now"
@@ -175,13 +175,13 @@ class CanStart(StrEnum):
 
 
 class FeatureFacts(Contract):
-    """Everything `decide` looks at."""
+    """All facts that a decision of the feature pipeline uses."""
 
     mode: ApprovalMode
     step: Step | None
-    """The step that was last begun; None before the first."""
+    """The current step; null before the first."""
     calls: tuple[CallFacts, ...]
-    """Of the step at hand; reviewers and fixes stand in their own facts."""
+    """The calls of the current step; reviewers and fixes have their own facts."""
     concerns: Severity | None
     """The worst concern that the step's pushback raised."""
     approval: Approval | None
@@ -210,12 +210,12 @@ class ConfidenceFacts(Contract):
     """What a run's confidence is computed from."""
 
     unverified: Texts
-    """Tasks whose gates stayed shut."""
+    """Tasks whose gates are blocked."""
     whole_verified: Flag
     regressions: Texts
     red_before_too: Texts
-    """Checks that fail now as they failed before."""
+    """Checks that failed before the change and still fail."""
     approvals: Annotated[Integer, Field(ge=0, le=3)]
     open_findings: tuple[Severity, ...]
-    """Of the last round of code review."""
+    """The open findings of the last code review round."""
     degradations: tuple[Degradation, ...]

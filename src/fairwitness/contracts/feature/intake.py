@@ -1,4 +1,4 @@
-"""What the first look at a request returns: concerns, and whether it can be done at all."""
+"""The result of the intake step: concerns about a request, and whether it is feasible."""
 
 from typing import Self
 
@@ -11,14 +11,14 @@ from fairwitness.contracts.feature.pushback import Concern
 
 
 class IntakeReturn(AgentDocument):
-    """The word of the intake role; a run stops here only for what cannot be done in any way."""
+    """The answer of the intake role; a run stops here only if the request is impossible."""
 
     understanding: Text
-    """The request in the agent's own words, so that a misreading is seen before any work is done."""
+    """The request in the agent's own words, to reveal a misunderstanding before work starts."""
     concerns: tuple[Concern, ...]
-    """Nothing to worry about is an empty list, which is also on record."""
+    """The concerns; an empty list records that there are none."""
     infeasible: Flag
-    """True only if no way of doing it exists; a bad idea is a concern."""
+    """True only if the request is impossible; a bad idea is a concern."""
     infeasible_because: Text | None
     """What makes it impossible; null if it is possible."""
 

@@ -1,4 +1,7 @@
-"""Schema 10, `knowledge-output`: what was learned, decided and measured; the ledger, not this, sets confidence."""
+"""The output of the knowledge agent (schema 10, `knowledge-output`): lessons, decisions, measurements and proposals.
+
+The ledger sets the confidence, not this document. Changes to instruction files are applied only with approval.
+"""
 
 from enum import StrEnum
 from typing import Annotated
@@ -18,7 +21,7 @@ INSTRUCTIONS_FOLDER = ".github/instructions/"
 
 
 class InstructionChange(StrEnum):
-    """What is to be done to the file."""
+    """The kind of change to the file."""
 
     CREATE = "create"
     APPEND = "append"
@@ -61,7 +64,7 @@ class StoredVia(StrEnum):
 
 
 class KnowledgeUpdate(AgentDocument):
-    """One thing later runs may want to know."""
+    """One lesson for later runs."""
 
     type: KnowledgeType
     key: Text
@@ -70,7 +73,7 @@ class KnowledgeUpdate(AgentDocument):
 
 
 class DecisionLogEntry(AgentDocument):
-    """One entry of `decisions.yaml`; ids count up and are never used twice."""
+    """One entry of `decisions.yaml`; ids increase and are never reused."""
 
     id: Annotated[str, Field(pattern=r"^DL-[0-9]{3,6}$")]
     title: Text
@@ -109,7 +112,7 @@ class ReviewSummary(AgentDocument):
 
 
 class BlastRadius(AgentDocument):
-    """How much was touched and how dangerous it was."""
+    """How much was changed, and at which risk."""
 
     files_modified: Count
     risk_red_files: Count
@@ -119,14 +122,14 @@ class BlastRadius(AgentDocument):
 
 
 class KnownIssue(AgentDocument):
-    """Something left open on purpose."""
+    """A known issue that is left open."""
 
     description: Text
     severity: Severity
 
 
 class EvidenceBundle(AgentDocument):
-    """The bundle as the agent narrates it; the harness assembles the real one from the ledger."""
+    """The agent's summary of the evidence; the authoritative bundle is assembled from the ledger."""
 
     overall_confidence: Confidence
     verification_summary: VerificationSummary
@@ -162,14 +165,14 @@ class TelemetrySummary(AgentDocument):
 
 
 class WorstArtifact(AgentDocument):
-    """A document that those who had to use it rated low."""
+    """A document that its users rated low."""
 
     artifact_path: RelPath
     mean_usefulness: Number
 
 
 class EvaluationSummary(AgentDocument):
-    """What agents thought of one another's documents."""
+    """How agents rated each other's documents."""
 
     total_evaluations: Count
     mean_usefulness: Number | None

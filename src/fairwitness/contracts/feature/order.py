@@ -1,4 +1,4 @@
-"""What a feature run was begun with; it stands in the ledger and holds until the run is over."""
+"""The order of a feature run, kept in the ledger for the whole run, and the settings of feature runs."""
 
 from enum import StrEnum
 from typing import Any
@@ -18,69 +18,69 @@ class KeepArtifacts(StrEnum):
 
 
 class FinishSettings(Contract):
-    """How a run ends in git."""
+    """How a finished run is delivered in git."""
 
     checkout: Flag = True
-    """Whether the person's checkout is switched to the feature's branch, if it is clean and still at the base."""
+    """Whether the user's checkout switches to the feature branch, if it is clean and still at the base."""
     artifacts: KeepArtifacts = KeepArtifacts.NO
     co_author: Flag = True
     """Whether the commit names the pipeline as its co-author."""
 
 
 class FeatureOrder(Contract):
-    """One feature, as a person asked for it and as the machine stood then."""
+    """The order of a feature run: the request, and the repository and settings when it was given."""
 
     request: Prose
     slug: Slug
     mode: ApprovalMode
     base_commit: Commit
-    """What the work starts from: the checkout's commit."""
+    """The commit that the work starts from: the one checked out."""
     base_branch: Maybe[GitRef] = None
-    """The branch that was checked out; None if none was."""
+    """The branch that was checked out, if any."""
     snapshot: Maybe[GitRef] = None
-    """The ref that keeps what was not committed, which is no part of the work; None if everything was."""
+    """The ref that saves uncommitted changes, which are not part of the work; null if there were none."""
     baseline_tag: GitRef
     target: GitRef
     """The run's own branch that everything is merged into."""
     policy: Policy = Policy()
     finish: FinishSettings = FinishSettings()
     verify: dict[str, Any]
-    """The person's settings of the checks."""
+    """The verification settings."""
     settings_hash: Sha256
     agents: Maybe[Text] = None
-    """The agent that was asked for on the command line; None for what each role's settings say."""
+    """The agent named on the command line; null to use each role's settings."""
     cassettes: Maybe[Text] = None
     started_by: Text
 
 
 class Dirty(StrEnum):
-    """What is done about changes that are not committed."""
+    """How uncommitted changes are handled."""
 
     SNAPSHOT = "snapshot"
     REFUSE = "refuse"
 
 
 class FinishTable(Contract):
-    """`[finish]`."""
+    """The `[finish]` table of the settings."""
 
     checkout: Flag = True
     co_author: Flag = True
 
 
 class ArtifactsTable(Contract):
-    """`[artifacts]`."""
+    """The `[artifacts]` table of the settings."""
 
     commit: KeepArtifacts = KeepArtifacts.NO
 
 
 class FeatureTable(Contract):
-    """`[feature]`."""
+    """The `[feature]` table of the settings."""
 
     dirty: Dirty = Dirty.SNAPSHOT
 
 
 class FeatureSettings(Contract):
-    """The tables of `fairwitness.toml` that a feature run reads."""
+    """The settings of a feature run in `fairwitness.toml`."""
 
     feature: FeatureTable = FeatureTable()
     policy: Policy = Policy()
@@ -90,7 +90,7 @@ class FeatureSettings(Contract):
 
     @property
     def ends(self) -> FinishSettings:
-        """How a run ends in git."""
+        """How a finished run is delivered in git."""
         return FinishSettings(
             checkout=self.finish.checkout, artifacts=self.artifacts.commit, co_author=self.finish.co_author
         )

@@ -1,4 +1,7 @@
-"""Schema 5, `plan-output`: tasks, their risk and their order. Waves are hints; `depends_on` binds."""
+"""The plan of a feature (schema 5, `plan-output`) and its task documents (schema 6, `task-schema`).
+
+Waves are hints; `depends_on` is binding. A task document holds its criteria and pointers to the sections it needs.
+"""
 
 from enum import StrEnum
 from typing import Annotated
@@ -14,7 +17,7 @@ from fairwitness.contracts.feature.document import SignedDocument
 
 
 class Wave(AgentDocument):
-    """Tasks the planner expects to run side by side."""
+    """Tasks that the planner expects to run in parallel."""
 
     id: Text
     tasks: Annotated[tuple[TaskId, ...], Field(min_length=1)]
@@ -22,7 +25,7 @@ class Wave(AgentDocument):
 
 
 class PlannedTask(AgentDocument):
-    """A task in the plan's overview; its own document says the rest."""
+    """A task in the plan's overview; its own document holds the details."""
 
     id: TaskId
     title: Text
@@ -33,7 +36,7 @@ class PlannedTask(AgentDocument):
 
 
 class Likelihood(StrEnum):
-    """High, medium or low."""
+    """The likelihood of a failure."""
 
     HIGH = "H"
     MEDIUM = "M"
@@ -41,7 +44,7 @@ class Likelihood(StrEnum):
 
 
 class PreMortemEntry(AgentDocument):
-    """How a task could fail, told before it does."""
+    """A way in which a task could fail, anticipated by the planner."""
 
     task: TaskId
     scenario: Text
@@ -51,7 +54,7 @@ class PreMortemEntry(AgentDocument):
 
 
 class PlanPayload(AgentDocument):
-    """The plan."""
+    """The content of a plan."""
 
     overall_risk_summary: Risk
     total_tasks: Positive
@@ -78,14 +81,14 @@ Pointer = Annotated[
 
 
 class FileToModify(AgentDocument):
-    """A file the task will touch, and how dangerous that is."""
+    """A file that the task will change, with its risk."""
 
     path: RelPath
     risk: Risk
 
 
 class RelevantContext(AgentDocument):
-    """What the implementer is shown, and nothing more."""
+    """The only context that the implementer gets."""
 
     design_sections: Annotated[tuple[Pointer, ...], Field(min_length=1)]
     spec_requirements: Annotated[tuple[Pointer, ...], Field(min_length=1)]
@@ -93,7 +96,7 @@ class RelevantContext(AgentDocument):
 
 
 class Task(AgentDocument):
-    """The task itself."""
+    """The content of a task document."""
 
     id: TaskId
     title: Text

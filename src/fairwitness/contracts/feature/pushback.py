@@ -12,7 +12,7 @@ from fairwitness.contracts.common.vocabulary import Severity
 
 
 class PushbackOption(StrEnum):
-    """What can be done about concerns."""
+    """The possible answers to concerns."""
 
     PROCEED = "proceed"
     MODIFY = "modify"
@@ -21,7 +21,7 @@ class PushbackOption(StrEnum):
 
 
 class Concern(AgentDocument):
-    """One reason to think again."""
+    """One concern about the request."""
 
     severity: Severity
     title: Text
@@ -30,7 +30,7 @@ class Concern(AgentDocument):
 
 
 class PushbackLog(AgentDocument):
-    """Present even when there is nothing to say, so that silence is on record."""
+    """The concerns and the answer; present even without concerns, so that their absence is recorded."""
 
     concerns_identified: Count
     mode: ApprovalMode

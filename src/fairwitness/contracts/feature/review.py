@@ -15,7 +15,7 @@ from fairwitness.contracts.feature.evaluation import ArtifactEvaluation
 
 
 class Perspective(StrEnum):
-    """The three eyes that look at everything."""
+    """The perspectives of the three reviewers."""
 
     SECURITY = "security-sentinel"
     ARCHITECTURE = "architecture-guardian"
@@ -30,7 +30,7 @@ class ReviewScope(StrEnum):
 
 
 class Category(StrEnum):
-    """What each reviewer judges, whatever its perspective."""
+    """The categories that each reviewer judges."""
 
     SECURITY = "security"
     ARCHITECTURE = "architecture"
@@ -66,7 +66,7 @@ class ReviewVerdict(AgentDocument):
 
 
 class Resolution(StrEnum):
-    """What became of an earlier round's finding."""
+    """The resolution of a finding of an earlier round."""
 
     ADDRESSED = "addressed"
     PARTLY = "partly"
@@ -74,7 +74,7 @@ class Resolution(StrEnum):
 
 
 class ReviewFinding(AgentDocument):
-    """One thing a reviewer found, with what it rests on."""
+    """One finding of a reviewer with its evidence."""
 
     id: Text
     category: Category
@@ -87,7 +87,7 @@ class ReviewFinding(AgentDocument):
 
 
 class EarlierFinding(AgentDocument):
-    """What a second round says of a finding of the first."""
+    """How a second round judges a finding of the first."""
 
     id: Text
     resolution: Resolution
@@ -95,7 +95,7 @@ class EarlierFinding(AgentDocument):
 
 
 class ReviewReturn(AgentDocument):
-    """What a reviewer returns: typed findings, and explicit word that a category without any is clean."""
+    """The return of a reviewer: typed findings, and an explicit list of clean categories."""
 
     schema_version: SchemaVersion
     reviewer_perspective: Perspective

@@ -33,7 +33,7 @@ class TestMethod(StrEnum):
 
 
 class Direction(AgentDocument):
-    """One architectural direction that was weighed."""
+    """One architectural direction that was considered."""
 
     id: Text
     name: Text
@@ -56,7 +56,7 @@ class SubRequirement(AgentDocument):
 
 
 class FunctionalRequirement(AgentDocument):
-    """Something the feature does."""
+    """A functional requirement."""
 
     id: Text
     text: Text
@@ -64,7 +64,7 @@ class FunctionalRequirement(AgentDocument):
 
 
 class AcceptanceCriterion(AgentDocument):
-    """Something that must be shown before the feature counts as done."""
+    """A criterion that must be proven before the feature is done."""
 
     id: Text
     text: Text

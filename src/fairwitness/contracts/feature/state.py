@@ -1,4 +1,4 @@
-"""A feature run as its events tell it: the value every view of it is drawn from, and nothing writes by hand."""
+"""The state of a feature run, computed from its events; every view is derived from it."""
 
 from collections.abc import Mapping
 
@@ -25,10 +25,10 @@ from fairwitness.contracts.feature.review import Category, Perspective, ReviewSc
 
 
 class StepState(Contract):
-    """One step; without an outcome it is under way."""
+    """One step; it is running if it has no outcome."""
 
     runs: Positive
-    """How often it was begun: loops begin a step again."""
+    """How many times it was started; loops start a step again."""
     started_at: Timestamp
     finished_at: Timestamp | None
     outcome: StepOutcome | None
@@ -36,7 +36,7 @@ class StepState(Contract):
 
 
 class DispatchState(Contract):
-    """One agent's call; without a status it is under way."""
+    """One agent call; it is running if it has no status."""
 
     step: StepId
     agent: Role
@@ -51,13 +51,13 @@ class DispatchState(Contract):
     visit: Count
     """Which visit of its step it belongs to; 0 if it was made before the step began."""
     attempt: Maybe[Positive] = None
-    """Of its task."""
+    """The attempt of its task."""
     life: Count
     """How often the run had been resumed."""
 
 
 class AttemptState(Contract):
-    """One try at a task; without a verdict it is under way."""
+    """One attempt at a task; it is running if it has no verdict."""
 
     attempt: Positive
     branch: GitRef
@@ -68,7 +68,7 @@ class AttemptState(Contract):
 
 
 class TaskState(Contract):
-    """One task with all its tries."""
+    """One task with all its attempts."""
 
     attempts: tuple[AttemptState, ...]
     merged: Commit | None
@@ -77,7 +77,7 @@ class TaskState(Contract):
 
 
 class ApprovalState(Contract):
-    """One question; without a selected option it waits."""
+    """One question; it is open if no option is selected."""
 
     options: tuple[SafeName, ...]
     asked_at: Timestamp
@@ -92,7 +92,7 @@ class ApprovalState(Contract):
 
 
 class GateState(Contract):
-    """What a gate said when it was last asked."""
+    """The latest answer of a gate."""
 
     open: Flag
     count: Count
@@ -128,7 +128,7 @@ class ReplanState(Contract):
 
 
 class DegradationState(Contract):
-    """One way in which the run goes on with less."""
+    """One degradation of the run."""
 
     kind: Degradation
     detail: Text
@@ -160,7 +160,7 @@ class RunEnding(Contract):
 
 
 class FeatureState(Contract):
-    """The whole run up to one event."""
+    """The state of the run after one event."""
 
     run_id: FeatureRunId
     seq: Positive

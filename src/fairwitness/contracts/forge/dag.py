@@ -1,4 +1,4 @@
-"""`dag.json`: the plan's static graph of tasks and refineries, and overlays that may only add to it."""
+"""The task graph of a plan (`dag.json`) with tasks and refineries, and overlays that only add to it."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from fairwitness.contracts.common.problems import unique_ids
 
 
 class NodeType(StrEnum):
-    """Work, or a place where work is merged."""
+    """The type of a node: a task, or a refinery that merges tasks."""
 
     TASK = "task"
     REFINERY = "refinery"
@@ -34,7 +34,7 @@ AgentType = Annotated[Literal[1, 2, 3, "refinery"], WholeLiteral]
 
 
 class DagNode(Contract):
-    """One node; every dependency blocks it."""
+    """One node of a graph; it waits for all its dependencies."""
 
     id: NodeId
     type: NodeType
@@ -45,12 +45,12 @@ class DagNode(Contract):
 
     @property
     def worker(self) -> str:
-        """Who works on it, as people are told."""
+        """Return the agent of the node in readable form."""
         return "refinery" if self.type is NodeType.REFINERY else f"type {self.agentType}"
 
 
 class DagMetadata(Contract):
-    """Who drew the graph, when, and how large it is."""
+    """The author, the creation time and the size of a graph."""
 
     createdAt: Timestamp
     createdBy: Literal["captain"]
@@ -59,7 +59,7 @@ class DagMetadata(Contract):
 
 
 class Dag(Contract):
-    """`dag.json`; live state stands in `dag-status.json`."""
+    """The graph of a plan (`dag.json`); its live state is in `dag-status.json`."""
 
     version: Annotated[Literal[1], WholeLiteral]
     runId: RunId
@@ -71,14 +71,14 @@ CrId = Annotated[str, Field(pattern=r"^cr-[0-9]{3,6}$")]
 
 
 class AddedEdge(Contract):
-    """`to` will wait for `from`."""
+    """A new dependency: `to` waits for `from`."""
 
     from_: NodeId = Field(alias="from")
     to: NodeId
 
 
 class DagOverlay(Contract):
-    """`dag-overlay.json`: what a change request adds; nothing is ever removed."""
+    """The additions of a change request to a graph (`dag-overlay.json`); nothing is ever removed."""
 
     crId: CrId
     appliedAt: Timestamp

@@ -24,7 +24,7 @@ SubAgentType = Annotated[Literal[1, 2, 3], WholeLiteral]
 
 
 class TaskComplexity(StrEnum):
-    """How large the captain thinks a task is."""
+    """The captain's estimate of a task's size."""
 
     SMALL = "small"
     MEDIUM = "medium"
@@ -47,7 +47,7 @@ class ForgeTask(AgentDocument):
 
 
 class SubtaskStatus(StrEnum):
-    """How far a subtask is."""
+    """The status of a subtask."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -70,7 +70,7 @@ class Subtask(AgentDocument):
 
 
 class WalkthroughStatus(StrEnum):
-    """What a worker says of its own work."""
+    """The status that a worker reports for its own work."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -85,7 +85,7 @@ class WalkthroughFile(AgentDocument):
 
 
 class TestResult(StrEnum):
-    """What a worker says a test did."""
+    """The test result that a worker reports."""
 
     __test__ = False  # the name begins with Test, but it is no test class
 

@@ -39,7 +39,7 @@ class CaptainReturn(AgentDocument):
     rejected: Maybe[Text] = None
     """Why a change request is not taken up."""
     assumptions: Texts
-    """What was decided without being asked for, for whoever reviews the plan."""
+    """Decisions made without asking, for the reviewer of the plan."""
     open_questions: Texts
 
     @model_validator(mode="after")
@@ -107,7 +107,7 @@ class FailingTest(AgentDocument):
 
     name: Text
     branches: tuple[GitRef, ...]
-    """Empty if nobody can tell."""
+    """Empty if unknown."""
     detail: Text
 
 
@@ -127,7 +127,7 @@ class RefineryReturn(AgentDocument):
     """What a merge of several branches came to; the harness runs the tests again before anything counts as merged."""
 
     merged_branches: tuple[GitRef, ...]
-    """In the order in which they were merged."""
+    """The merged branches, in order."""
     unmerged: tuple[NodeId, ...]
     """Tasks whose branches could not be merged."""
     failing_tests: tuple[FailingTest, ...]
@@ -136,7 +136,7 @@ class RefineryReturn(AgentDocument):
     change_requests: Annotated[
         tuple[ChangeRequest, ...], AfterValidator(unique_ids("change request")), AfterValidator(_pending)
     ]
-    """What the plan lacks; a fix that is larger than the merge belongs here."""
+    """What the plan is missing; fixes larger than the merge belong here."""
     walkthrough: Walkthrough
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""`dag-status.json` and `run-state.json`: live state, written from a fold over events and by nothing else."""
+"""The live state of a forge run, `dag-status.json` and `run-state.json`, written only from its events."""
 
 from enum import StrEnum
 from typing import Self
@@ -12,7 +12,7 @@ from fairwitness.contracts.forge.dag import CrId, NodeState
 
 
 class NodeStatus(Contract):
-    """Where one node stands."""
+    """The status of one node."""
 
     taskId: NodeId
     status: NodeState
@@ -34,7 +34,7 @@ class NodeStatus(Contract):
 
 
 class DagStatus(Contract):
-    """`dag-status.json`."""
+    """The status of all nodes (`dag-status.json`)."""
 
     runId: RunId
     updatedAt: Timestamp
@@ -54,7 +54,7 @@ class DagStatus(Contract):
 
 
 class ForgeRunStatus(StrEnum):
-    """How far a run is."""
+    """The status of a forge run."""
 
     PLANNING = "planning"
     PLAN_REVIEW = "plan_review"
@@ -65,7 +65,7 @@ class ForgeRunStatus(StrEnum):
 
 
 class RunPhase(StrEnum):
-    """What a run is busy with; a failed run keeps the last one."""
+    """The phase of a forge run; a failed run keeps its last phase."""
 
     CAPTAIN_INTERVIEW = "captain_interview"
     PLAN_REVIEW = "plan_review"
@@ -79,7 +79,7 @@ _BEGAN = frozenset({ForgeRunStatus.EXECUTING, ForgeRunStatus.PAUSED, ForgeRunSta
 
 
 class RunState(Contract):
-    """`run-state.json`: the run as a whole."""
+    """The state of the whole run (`run-state.json`)."""
 
     runId: RunId
     repoUrl: Text

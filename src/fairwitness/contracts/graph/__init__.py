@@ -1,1 +1,1 @@
-"""What passes between the executor of a task graph, its attempts and its merges."""
+"""Orders and results that the executor of a task graph, its attempts and its merges exchange."""

@@ -1,4 +1,4 @@
-"""What a forge run was begun with, and what a person may set about such runs in `fairwitness.toml`."""
+"""The order of a forge run, and the settings of forge in `fairwitness.toml`."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -23,32 +23,32 @@ class Decider(StrEnum):
 
 
 class ForgeTable(Contract):
-    """`[forge]`."""
+    """The `[forge]` table of the settings."""
 
     cap: Positive = DEFAULT_CAP
-    """How many attempts work at a time."""
+    """The maximum number of concurrent attempts."""
     max_attempts: Annotated[Positive, Field(le=99)] = DEFAULT_ATTEMPTS
-    """How often a node is tried."""
+    """The maximum number of attempts of a node."""
     interview_rounds: Count = 3
-    """How often the captain may ask before he has to plan with what he knows."""
+    """How many rounds of questions the captain may ask before planning."""
     plan_rounds: Positive = 3
-    """How many plans a person may send back."""
+    """How many times a person may return a plan."""
     change_requests: Decider = Decider.CAPTAIN
     helpers: Count = 8
-    """How many helpers one dispatch may start."""
+    """The maximum number of helpers of one dispatch."""
     depth: Count = 3
-    """How deep helpers may start helpers of their own."""
+    """The maximum nesting depth of helpers."""
 
 
 class ForgeSettings(Contract):
-    """The tables of `fairwitness.toml` that a forge run reads."""
+    """The settings of a forge run in `fairwitness.toml`."""
 
     forge: ForgeTable = ForgeTable()
     budget: BudgetTable = BudgetTable()
 
 
 class ForgeOrder(Contract):
-    """One forge run, as a person asked for it and as the machine stood then."""
+    """The order of a forge run: the request, and the repository and settings when it was given."""
 
     request: Prose
     slug: Slug
@@ -58,20 +58,20 @@ class ForgeOrder(Contract):
     limits: ForgeTable = ForgeTable()
     budget: BudgetTable = BudgetTable()
     verify: dict[str, Any]
-    """The person's settings of the checks."""
+    """The verification settings."""
     settings_hash: Sha256
     agents: Maybe[Text] = None
-    """The agent that was asked for on the command line; None for what each role's settings say."""
+    """The agent named on the command line; null to use each role's settings."""
     cassettes: Maybe[Text] = None
     started_by: Text
 
 
 class ForgePlan(Contract):
-    """A plan as it is reviewed and sealed: reference documents, tasks, and the graph that orders them."""
+    """A plan for review and approval: reference documents, tasks, and the graph that orders them."""
 
     specs: tuple[SpecFile, ...]
     tasks: tuple[ForgeTask, ...]
     dag: Dag
     assumptions: tuple[Text, ...] = ()
     questions: tuple[Text, ...] = ()
-    """What the captain would still like to know."""
+    """Open questions of the captain."""

@@ -1,4 +1,4 @@
-"""Orders and results of attempts, helpers and merges: the JSON that the engine keeps of a running graph."""
+"""Orders and results of attempts, helpers and merges, stored as JSON by the engine, and the graph that is executed."""
 
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple, Self
@@ -16,30 +16,32 @@ from fairwitness.contracts.forge.dag import Dag
 DEFAULT_CAP = 4
 DEFAULT_ATTEMPTS = 3
 ATTEMPT, HELPER, MERGE = "graph.attempt", "graph.helper", "graph.merge"
-"""The flows that the executor's children run."""
+"""The names of the executor's child workflows."""
 
 
 class GraphOptions(Contract):
-    """How a graph is carried out; stands in the arguments of its run, so that a restart goes on by the same rules."""
+    """How a graph is executed; part of the run's arguments, so that a restart follows the same rules."""
 
     target: GitRef
-    """The run's own branch that everything is merged into; nobody may have it checked out."""
+    """The run's own branch that everything is merged into; it must not be checked out anywhere."""
     prefix: GitRef = "fairwitness"
-    """What the branches of attempts begin with."""
+    """The prefix of the attempts' branches."""
     cap: Positive = DEFAULT_CAP
-    """How many attempts work at a time; those that wait to be merged do not count."""
+    """The maximum number of working attempts; those waiting for a merge do not count."""
     first_attempt: Annotated[Positive, Field(le=99)] = 1
-    """The number of each node's first attempt: a run of several graphs counts on, so that no branch is used twice."""
+    """The number of each node's first attempt; runs of several graphs continue counting, so that no branch is used
+    twice.
+    """
     max_attempts: Annotated[Positive, Field(le=99)] = DEFAULT_ATTEMPTS
     """The number of each node's last attempt."""
     phase: Maybe[PhaseId] = None
-    """Which graph of its run this is; None if it is the only one."""
+    """The phase whose graph this is; null if the run has only one graph."""
     batch: Positive = 8
-    """How many attempts are merged and checked together at most."""
+    """The maximum number of attempts merged and checked together."""
     stale_after_s: Seconds = 60.0
-    """How long a worker may give no sign of life before its attempt is given up."""
+    """Seconds without a heartbeat after which an attempt is given up."""
     look_s: Seconds = 1.0
-    """How often the executor looks for what others did: a pause, an overlay, a lost worker."""
+    """Seconds between two checks for outside events: a pause, an overlay, a lost worker."""
 
 
 class MergeMember(Contract):
@@ -51,7 +53,7 @@ class MergeMember(Contract):
 
 
 class Collision(Contract):
-    """A verified commit that does not fit the target any more."""
+    """A verified commit that conflicts with the current target."""
 
     commit: Commit
     onto: Commit
@@ -59,7 +61,7 @@ class Collision(Contract):
 
 
 class AttemptOrder(Contract):
-    """One try at one node."""
+    """The order of one attempt at a node."""
 
     run_id: RunId
     node: NodeId
@@ -68,20 +70,20 @@ class AttemptOrder(Contract):
     target: GitRef
     phase: Maybe[PhaseId] = None
     includes: tuple[MergeMember, ...] = ()
-    """Verified attempts that no merge has landed yet and that this one begins with, in this order."""
+    """Verified but unmerged attempts that this one starts from, in this order."""
     conflict: Maybe[Collision] = None
-    """What a helper has to solve; None for the attempt itself."""
+    """The conflict that a helper must resolve; null for the attempt itself."""
 
 
 class AttemptResult(Contract):
-    """How a try ended: with a commit that was proven, or with the reason why there is none."""
+    """The result of an attempt: a verified commit, or the reason for its failure."""
 
     verified: Flag
     commit: Maybe[Commit] = None
     tree: Maybe[Tree] = None
     reason: Maybe[Text] = None
     halt: Maybe[Text] = None
-    """Why nothing more may be started in this run, as when its budget is used up."""
+    """Why the run must not start anything more, for example because its budget is used up."""
 
     @model_validator(mode="after")
     def _proven_or_explained(self) -> Self:
@@ -97,7 +99,7 @@ class AttemptResult(Contract):
 
 
 class MergeOrder(Contract):
-    """Attempts to be merged together, in this order."""
+    """The order to merge attempts together, in this sequence."""
 
     run_id: RunId
     batch: Positive
@@ -107,36 +109,36 @@ class MergeOrder(Contract):
 
 
 class Culprit(Contract):
-    """A member whose merge turned the checks red, and what they said."""
+    """A member whose merge made checks fail, with their reasons."""
 
     node: NodeId
     reasons: Annotated[Texts, Field(min_length=1)]
 
 
 class Clash(Contract):
-    """A member that does not fit what is there already."""
+    """A member that conflicts with the target or with an earlier member."""
 
     node: NodeId
     paths: Annotated[tuple[Prose, ...], Field(min_length=1)]
 
 
 class LandedMember(Contract):
-    """A member that the target holds now."""
+    """A member that was merged into the target."""
 
     node: NodeId
     commit: Commit
-    """The commit by which the target came to hold it."""
+    """The commit that merged it."""
 
 
 class TargetMove(Contract):
-    """The target was not where it had been left."""
+    """The target branch was moved by somebody else."""
 
     expected: Commit
     found: Commit | None
 
 
 class MergeResult(Contract):
-    """What became of each member of a batch; a member that is in none of the lists goes back to the queue."""
+    """The result of a merge batch; a member in none of the lists returns to the queue."""
 
     tip: Commit
     """Of the target, afterwards."""
@@ -146,34 +148,34 @@ class MergeResult(Contract):
     checks: Count
     moved: Maybe[TargetMove] = None
     halt: Maybe[Text] = None
-    """Why nothing more may be started, as when somebody took merged work out of the target."""
+    """Why nothing more may start, for example because merged work was removed from the target."""
 
 
 class AttemptStart(Contract):
-    """Where an attempt begins."""
+    """The commits that an attempt starts from."""
 
     base: Commit
-    """The target's commit that it is compared with."""
+    """The commit of the target that it is compared with."""
     start: Commit
-    """What stands in its worktree: the base, and the verified attempts that it includes."""
+    """The commit in its worktree: the base and the verified attempts that it includes."""
     conflicts: tuple[Prose, ...]
-    """Paths with the marks of a conflict, which are part of its task."""
+    """Paths with conflict markers, which the attempt must resolve."""
 
 
 class Worked(Contract):
-    """What came of the agents of an attempt; whether it is any good is for the harness to find out."""
+    """What the agents of an attempt produced; verification follows separately."""
 
     done: Flag
     changed: tuple[RelPath, ...] | None
-    """The paths that they may have changed and did; None for everything that git would add."""
+    """The changed paths that they were allowed to change; null for everything that git would add."""
     summary: Maybe[Text] = None
-    """One line for the commit."""
+    """The subject line of the commit."""
     reason: Maybe[Text] = None
     halt: Maybe[Text] = None
 
 
 class Candidate(Contract):
-    """A member merged on top of those before it; the target knows nothing of it yet."""
+    """A member merged on top of the previous ones; the target does not contain it yet."""
 
     node: NodeId
     commit: Commit
@@ -189,7 +191,7 @@ class Stack(Contract):
     clashes: tuple[Clash, ...]
     moved: Maybe[TargetMove] = None
     halt: Maybe[Text] = None
-    """Why nothing can be merged: the target was moved to where merged work is not in it."""
+    """Why nothing can be merged: merged work is missing from the moved target."""
 
     @model_validator(mode="after")
     def _halted_by_a_move(self) -> Self:
@@ -199,11 +201,11 @@ class Stack(Contract):
 
 
 class Proof(Contract):
-    """What the harness found out about a tree."""
+    """The result of verifying a tree."""
 
     holds: Flag
     reasons: Texts
-    """What is wrong or missing; empty if it holds."""
+    """What is wrong or missing; empty if the tree is verified."""
 
     @model_validator(mode="after")
     def _refused_with_a_reason(self) -> Self:
@@ -213,11 +215,11 @@ class Proof(Contract):
 
 
 class Landing(Contract):
-    """Whether the target took a candidate."""
+    """Whether the target was advanced to a candidate."""
 
     landed: Flag
     tip: Commit
-    """Of the target, whoever moved it."""
+    """The target's commit afterwards."""
     moved: Maybe[TargetMove] = None
 
 
@@ -226,25 +228,25 @@ class GraphEnd(Contract):
 
     completed: Flag
     tip: Commit
-    """Of the target: every merged node is in it."""
+    """The target's commit, which contains every merged node."""
     merged: Count
     exhausted: tuple[NodeId, ...]
     stranded: tuple[NodeId, ...]
     reason: Maybe[Text] = None
     requests: tuple[Text, ...] = ()
-    """Change requests that wait for an answer: the graph has not ended, and goes on when they have one."""
+    """Open change requests; the graph continues when they are answered."""
 
 
 class GraphPlan(NamedTuple):
-    """What is to be carried out."""
+    """A graph to execute, with what is known about its tasks."""
 
     base: Dag
     """The graph as it was planned."""
     dag: Dag
-    """The same with every overlay that was applied."""
+    """The graph including all applied overlays."""
     estimates: Mapping[str, int] | None = None
-    """How long each task may take, in any unit."""
+    """The estimated duration of each task, in any unit."""
     writes: Mapping[str, frozenset[str]] | None = None
-    """What each task may write; None if nobody declared anything, and then branches alone keep tasks apart."""
+    """The files that each task may write; None if undeclared, so that only branches keep tasks apart."""
     workflow: Workflow = Workflow.FORGE
-    """Whose events tell of it."""
+    """The workflow whose events record it."""
