@@ -1,7 +1,7 @@
-"""The conformance kit of backends: a new one is done when `check_backend` finds nothing wrong with it.
+"""The conformance kit for backends: a new backend is finished when `check_backend` finds no problem.
 
-Each case gets a real repository, real tools and a real sandbox; only the model is scripted. What happened is looked for
-on disk, in git and among the processes.
+Each case gets a real repository, real tools and a real sandbox; only the model is scripted. The results are read from
+the disk, from git and from the list of processes. A case runs behind the scripted gateway, or from a recording of it.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ _WAIT_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What came of one case."""
+    """The result of one case."""
 
     case: str
     problems: tuple[str, ...]
@@ -69,24 +69,24 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class CaseFolder:
-    """Where one case takes place."""
+    """The folders of one case."""
 
     case: ConformanceCase
     worktree: Path
     outside: Path
     marker: str
-    """Unique: a number that `sleep` takes, by which whatever is left over is found."""
+    """A unique number that `sleep` takes; processes that are left over are found by it."""
 
     @property
     def script(self) -> Script:
-        """The case's steps, for this place."""
+        """The steps of the case, with the names of this folder."""
         return Script.model_validate(self.filled({"name": self.case.name, "steps": self._steps()}))
 
     def _steps(self) -> list[dict[str, Any]]:
         return [step.plain() for step in self.case.steps]
 
     def filled(self, value: Any) -> Any:
-        """A value with the names of this place in it."""
+        """Return a value with the names of this folder filled in."""
         text = json.dumps(value)
         for name, meant in (("outside", str(self.outside)), ("marker", self.marker)):
             text = text.replace("{" + name + "}", meant)
@@ -94,7 +94,7 @@ class CaseFolder:
 
 
 def prepare(case: ConformanceCase, folder: Path) -> CaseFolder:
-    """A repository with one commit, a folder that nobody may touch, and a marker."""
+    """Create a repository with one commit and a folder that no agent may touch."""
     worktree, outside = folder / "worktree", folder / "outside"
     worktree.mkdir(parents=True)
     outside.mkdir()
@@ -121,7 +121,7 @@ async def run_case(
     patience: float = 1.0,
     toolbox: type[Toolbox] = Toolbox,
 ) -> tuple[CaseObservation, tuple[Happening, ...]]:
-    """One case, driven to its end and looked at from outside; `patience` is for agents that take long to start."""
+    """Run a case and return what is observed from outside; `patience` is a factor for slow agents."""
     case = ground.case
     happenings: list[Happening] = []
     tools = toolbox(
@@ -182,7 +182,7 @@ RunCase = Callable[[CaseFolder], Awaitable[tuple[CaseObservation, tuple[Happenin
 
 
 async def check_backend(put: RunCase, folder: Path, cases: Iterable[ConformanceCase] = CASES) -> list[CaseResult]:
-    """Puts a backend to every case; `put` opens what the backend needs and calls `run_case`."""
+    """Run every case with a backend; `put` opens what the backend needs and calls `run_case`."""
     verdicts = []
     for case in cases:
         ground = prepare(case, folder / case.name)
@@ -200,7 +200,7 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 def _digest(folder: Path) -> str:
-    """Of everything in a folder that git would act on: names and contents."""
+    """Return a digest of the names and contents of a folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         digest.update(str(path.relative_to(folder)).encode() + b"\0")
@@ -210,13 +210,13 @@ def _digest(folder: Path) -> str:
 
 
 async def _stop_at(line: str, stop: asyncio.Event) -> None:
-    while not any(line in running for running in _running()):  # noqa: ASYNC110 -- no process tells us that it runs
+    while not any(line in running for running in _running()):  # noqa: ASYNC110 -- no event tells that a process runs
         await asyncio.sleep(_WAIT_S)
     stop.set()
 
 
 async def _left(marker: str) -> tuple[str, ...]:
-    """What of a case still runs; a process that is being reaped gets a moment."""
+    """Return the processes of a case that still run, after a short wait."""
     left: tuple[str, ...] = ()
     for _ in range(20):
         left = tuple(line for line in _running() if re.search(rf"\b{marker}\b", line))
@@ -236,7 +236,7 @@ def _running() -> list[str]:
 
 
 MODELS = {
-    # names that agents know: some take away tools from a model they have never heard of
+    # names that agents know: some offer fewer tools to an unknown model
     ApiDialect.ANTHROPIC: "claude-sonnet-5",
     ApiDialect.OPENAI_CHAT: "gpt-5",
     ApiDialect.OPENAI_RESPONSES: "gpt-5.5",
@@ -255,7 +255,7 @@ async def run_on_gateway(
     patience: float = 1.0,
     toolbox: type[Toolbox] = Toolbox,
 ) -> tuple[CaseObservation, tuple[Happening, ...]]:
-    """A case with a scripted model, served as real ones are: a token, a meter, and one way in."""
+    """Run a case with a scripted model behind a gateway with a token and a meter, like a real one."""
     from fairwitness.agents.gateway.app import gateway
     from fairwitness.agents.gateway.server import serving
 
@@ -266,7 +266,7 @@ async def run_on_gateway(
     meter.open(grant.dispatch_id, limits, lambda refusal: cut.make(refusal.reason))
     mode = MeteredMode(ScriptMode([ground.script]), meter, lambda _asked, _usage: 0)
     app = gateway(mode, lambda token: grant if token == grant.token else None, models=(MODELS[dialect],))
-    with tempfile.TemporaryDirectory(prefix="gateway-") as own:  # short, and nobody else's
+    with tempfile.TemporaryDirectory(prefix="gateway-") as own:  # short and private
         socket = None if tcp else Path(own, "socket")
         async with serving(app, socket=socket, tcp=tcp) as served:
             endpoint = Endpoint(dialect, grant.token, MODELS[dialect], url=served.url, socket=served.socket)
@@ -286,7 +286,7 @@ async def run_on_gateway(
 
 
 async def run_on_cassette(ground: CaseFolder, *, runner: Runner) -> tuple[CaseObservation, tuple[Happening, ...]]:
-    """A case from a recording; what its tools answered is not part of it, since nobody has run them yet."""
+    """Run a case from a recording without recorded results, since its tools have not run yet."""
     prompt = "Do what the recording says."
     place = ground.worktree.parent / "case.jsonl"
     place.write_bytes(spell(recorded(ground, prompt)))
@@ -295,7 +295,7 @@ async def run_on_cassette(ground: CaseFolder, *, runner: Runner) -> tuple[CaseOb
 
 
 def recorded(ground: CaseFolder, prompt: str) -> Cassette:
-    """The cassette of a case; `ValueError` if a mishap of the model is part of it, which no recording has."""
+    """Return the cassette of a case; `ValueError` if a failure of the model is part of it."""
     case = ground.case
     header = CassetteHeader(
         cassette=1,
@@ -327,7 +327,7 @@ def _turn(number: int, step: ScriptStep, offers: list[OfferedTool], ground: Case
 
 
 def _offers(worktree: Path) -> list[OfferedTool]:
-    """Every tool of ours that a model could name, whatever the role of the case has."""
+    """Return every tool that a model could name, whatever the role has."""
     from fairwitness.sandbox.scripted import ScriptedRunner
 
     every = Toolbox(role=Role.IMPLEMENTER, scope=Scope(), worktree=worktree, runner=ScriptedRunner(()))

@@ -1,9 +1,9 @@
-"""Measures how far an agent leaves its deeds to us: it is told no in two ways, and what landed all the same tells.
+"""Measures the enforcement tier of an agent: how much of what it does goes through us.
 
-First everything that it asks for is refused: what lands then was never asked for (tier D). Then it may do everything,
-and nothing is done for it: what lands then it did by itself, once it was allowed to (tier C). If nothing lands either
-way, no file and no command gets past us (tier B). The measure is taken as a role that builds, in the outer sandbox,
-with the settings that the agent's profile gives it.
+First every request is refused: a change that still appears was made without asking (tier D). Then every request is
+allowed, but nothing is done for the agent: a change that appears was made by the agent itself after it was allowed
+(tier C). If nothing appears either way, every file and command goes through us (tier B). The agent runs as a role that
+builds, in the outer sandbox, with the settings of its profile.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,44 +35,44 @@ _NO = "nothing is allowed in this measurement"
 
 
 class Unmeasured(Exception):
-    """The agent did not get as far as it had to, so nothing can be said about it."""
+    """The agent did not try what it was told to, so its tier is unknown."""
 
 
 class RefusesAll(Toolbox):
-    """Says no to whatever an agent asks, and does nothing for it."""
+    """A toolbox that refuses every call and does nothing."""
 
     def judge(self, call: ToolCall, *, target: str = "") -> Allowed | ToolRefusal:
-        """No."""
+        """Refuse the call."""
         return ToolRefusal(reason=_NO)
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> ToolResult:
-        """Not done."""
+        """Refuse the call."""
         return ToolResult(False, f"refused: {_NO}")
 
 
 class PermitsAll(RefusesAll):
-    """Says yes to whatever an agent asks, and does nothing for it: no file is written here, and no command run."""
+    """A toolbox that allows every call and does nothing: it writes no file and runs no command."""
 
     def judge(self, call: ToolCall, *, target: str = "") -> Allowed | ToolRefusal:
-        """Yes."""
+        """Allow the call."""
         return Allowed()
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A tier, and what it was told by."""
+    """A tier and the changes that it follows from."""
 
     tier: EnforcementTier
     landed: tuple[str, ...]
-    """In the run that decided it."""
+    """Changed paths in the run that decided it."""
 
 
 RunWithTools = Callable[[CaseFolder, type[Toolbox]], Awaitable[tuple[CaseObservation, tuple[Happening, ...]]]]
-"""Puts a backend to a case with these tools; it opens what the backend needs and calls `put_to_test`."""
+"""Runs a case with a backend and these tools: opens what the backend needs and calls `run_case`."""
 
 
 async def measure_tier(put: RunWithTools, folder: Path) -> Measured:
-    """The tier of an agent that runs by itself; `Unmeasured` if it did not try what it was told to."""
+    """Return the tier of an external agent; `Unmeasured` if it did not try what it was told to."""
     for name, toolbox, tier in (
         ("refused", RefusesAll, EnforcementTier.D),
         ("permitted", PermitsAll, EnforcementTier.C),
@@ -85,7 +85,7 @@ async def measure_tier(put: RunWithTools, folder: Path) -> Measured:
 
 
 def _require_tried(name: str, seen: CaseObservation, *, is_permitted: bool) -> None:
-    """That nothing landed says something only of an agent that was told to act, and not stopped for another reason."""
+    """Raise `Unmeasured` unless the agent was told to act and not stopped for another reason."""
     played = {request.step for request in seen.requests if request.status == 200}
     if missed := _DEEDS - played:
         raise Unmeasured(f"{name}: its model was never asked for step {min(missed)}")

@@ -1,4 +1,4 @@
-"""What a script can make a model do: abstract operations, which fit whatever tools an agent offers, and mishaps."""
+"""The steps of a script for a model: abstract operations, which fit the tools of any agent, and failures."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,7 @@ class ReadStep(Contract):
 
 
 class WriteStep(Contract):
-    """Makes a file, or replaces the whole of it."""
+    """Creates or replaces a file."""
 
     op: Literal["write"] = "write"
     path: Text
@@ -25,7 +25,7 @@ class WriteStep(Contract):
 
 
 class EditStep(Contract):
-    """Replaces some lines of a file; whole lines, since some agents edit by patch."""
+    """Replaces lines of a file; whole lines, since some agents edit by patch."""
 
     op: Literal["edit"] = "edit"
     path: Text
@@ -41,21 +41,21 @@ class RunStep(Contract):
 
 
 class PatchStep(Contract):
-    """Applies a patch in the envelope that codex and its kin use."""
+    """Applies a patch in the format of codex."""
 
     op: Literal["patch"] = "patch"
     patch: Text
 
 
 class SubmitStep(Contract):
-    """Hands in the answer: by a tool if there is one for it, as a JSON block otherwise."""
+    """Submits the answer: with a tool if there is one, else as a JSON block."""
 
     op: Literal["submit"] = "submit"
     answer: dict[str, Any]
 
 
 class ForceStep(Contract):
-    """CallsStep a tool by its own name, offered or not."""
+    """Calls a tool by its own name, offered or not."""
 
     op: Literal["force"] = "force"
     tool: Text
@@ -63,7 +63,7 @@ class ForceStep(Contract):
 
 
 class GarbageStep(Contract):
-    """CallsStep a tool with arguments that nobody can read."""
+    """Calls a tool with arguments that are not JSON."""
 
     op: Literal["garbage"] = "garbage"
     call: "CallStep"
@@ -77,14 +77,14 @@ CallStep = Annotated[
 
 
 class SayStep(Contract):
-    """Words and no call: the turn is over."""
+    """Text without a call, which ends the turn."""
 
     op: Literal["text"] = "text"
     text: Prose
 
 
 class CallsStep(Contract):
-    """Several calls at once, with words before them or without."""
+    """Several calls at once, optionally with text before them."""
 
     op: Literal["calls"] = "calls"
     calls: Annotated[tuple[CallStep, ...], Field(min_length=1)]
@@ -92,7 +92,7 @@ class CallsStep(Contract):
 
 
 class DelayStep(Contract):
-    """Another step, after a while."""
+    """Another step, after a delay."""
 
     op: Literal["delay"] = "delay"
     seconds: Amount
@@ -106,7 +106,7 @@ class HangStep(Contract):
 
 
 class ErrorStep(Contract):
-    """The model fails; asked again, it fails again."""
+    """An error of the model, also on a retry."""
 
     op: Literal["error"] = "error"
     status: Annotated[int, Field(ge=400, le=599)]
@@ -115,14 +115,14 @@ class ErrorStep(Contract):
 
 
 class BreakStep(Contract):
-    """Another step, whose answer breaks off in the middle."""
+    """Another step whose answer breaks off in the middle."""
 
     op: Literal["break"] = "break"
     step: "ScriptStep"
 
 
 class FloodStep(Contract):
-    """A huge answer."""
+    """A very long answer."""
 
     op: Literal["flood"] = "flood"
     characters: Positive
@@ -149,9 +149,9 @@ ScriptStep = Annotated[
 
 
 class Script(Contract):
-    """What a model does, step by step; a prompt names it by a marker."""
+    """A script for a model; a prompt names it by a marker."""
 
     name: ScriptName
     steps: tuple[ScriptStep, ...]
     without_tools: Flag = False
-    """Whether it plays for an agent that has no tools; such requests are otherwise titles, summaries and probes."""
+    """Whether it plays for an agent without tools; such requests are otherwise titles, summaries and probes."""

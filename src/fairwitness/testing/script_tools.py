@@ -1,4 +1,4 @@
-"""From an abstract operation to a fit_call call: the tool by its name, the arguments by synonym, the rest by schema."""
+"""Turns an abstract operation into a call of an offered tool: finds the tool and its arguments by name."""
 
 import posixpath
 import re
@@ -47,7 +47,7 @@ _VERBS: Mapping[str, tuple[str, ...]] = {
     "edit": ("str_replace", "replace", "edit"),
 }
 _DEEPEST = 8
-"""Schemas that refer to themselves are followed no further than this."""
+"""The depth to which recursive schemas are followed."""
 _REPLACE = (
     "import pathlib,sys; p,a,b=sys.argv[1:]; f=pathlib.Path(p); t=f.read_text(); "
     "sys.exit('not found') if a not in t else f.write_text(t.replace(a,b,1))"
@@ -55,11 +55,11 @@ _REPLACE = (
 
 
 class Unplayable(Exception):
-    """The agent offers nothing that the step could be done with."""
+    """The agent offers no tool for the step."""
 
 
 class FittedCall(NamedTuple):
-    """A call as the agent's own tool takes it."""
+    """A call of an agent's own tool."""
 
     tool: str
     args: dict[str, Any]
@@ -88,7 +88,7 @@ def fit_call(call: CallStep, offers: Sequence[OfferedTool], cwd: str) -> FittedC
 
 
 def with_cwd(value: Any, cwd: str) -> Any:
-    """The value with `{cwd}` replaced in every text."""
+    """Return the value with `{cwd}` replaced in every text."""
     match value:
         case str():
             if "{cwd}" in value and not cwd:
@@ -103,7 +103,7 @@ def with_cwd(value: Any, cwd: str) -> Any:
 
 
 def _ways(op: str, values: dict[str, str], cwd: str) -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:
-    """Kinds of tool by which the operation can be done, the best first, each with what it has to be told."""
+    """Yield the kinds of tool that can do the operation, the best first, each with its values."""
     match op:
         case "read":
             yield _READERS, values
@@ -151,7 +151,7 @@ def _printing(path: str, content: str) -> str:
 
 
 def _spelled(name: str) -> str:
-    """A name as it is compared: without a server's name before it, without signs, in small letters."""
+    """Return a name for comparison: without a server's prefix and punctuation, in lower case."""
     return re.sub(r"[^a-z0-9]", "", re.split(r"__|[./:]", name)[-1].lower())
 
 
@@ -170,7 +170,7 @@ def _submitted(answer: dict[str, Any], offers: Sequence[OfferedTool]) -> FittedC
 
 
 def _fitted(offer: OfferedTool, op: str, values: Mapping[str, str], cwd: str) -> dict[str, Any] | None:
-    """The arguments of a tool; None if it has no place for something that it must be told."""
+    """Return the arguments of a tool; None if it has no field for one of the values."""
     if offer.is_freeform:
         return {"input": next(iter(values.values()))} if len(values) == 1 else None
     told: set[str] = set()
@@ -179,7 +179,7 @@ def _fitted(offer: OfferedTool, op: str, values: Mapping[str, str], cwd: str) ->
 
 
 class _Fit:
-    """Fills one tool's arguments."""
+    """Fills in the arguments of one tool."""
 
     def __init__(self, root: dict[str, Any], values: Mapping[str, str], verbs: tuple[str, ...], cwd: str) -> None:
         self._root = root
@@ -188,7 +188,7 @@ class _Fit:
         self._cwd = cwd
 
     def filled(self, schema: dict[str, Any], told: set[str], depth: int) -> dict[str, Any]:
-        """An object with every value in its place, and something in every other place that must not be empty."""
+        """Return an object with the values in their fields, and samples in other required fields."""
         fields: dict[str, Any] = schema.get("properties", {})
         places = {place: key for key in self._values if (place := _place(fields, key)) is not None}
         args: dict[str, Any] = {}
@@ -207,7 +207,7 @@ class _Fit:
         return args
 
     def _inside(self, field: dict[str, Any], told: set[str], depth: int) -> Any:
-        """An object or a list of one, if what has to be told finds a place in there."""
+        """Return an object, or a list of one, if a value has a field in it; else None."""
         is_list = field.get("type") == "array"
         held = self._resolved(field.get("items", {})) if is_list else field
         if depth >= _DEEPEST or "properties" not in held:

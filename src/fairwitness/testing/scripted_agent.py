@@ -1,9 +1,9 @@
-"""An agent for tests that speaks the ScriptedAgent Client Protocol: it asks a model and does what that says, or makes mischief.
+"""An agent for tests that speaks the Agent Client Protocol: it does what a model says, or misbehaves.
 
-This file and its neighbour are also run by themselves, with the standard library alone: `python -I -S agent.py works`.
-`works` leaves files and commands to the client, `asks` asks and then acts by itself, `acts` asks nobody; all other
-variants are in `scripted_mischief`. Variables: SCRIPTED_URL, SCRIPTED_TOKEN, SCRIPTED_MODEL (where the model is),
-SCRIPTED_ANSWER (JSON that mischief answers with), SCRIPTED_MARK (stands in the command line of what it starts).
+This file and its neighbour also run alone, with the standard library only: `python -I -S agent.py works`. `works`
+delegates files and commands to the client, `asks` asks for permission and then acts itself, `acts` does not ask; all
+other variants are in `scripted_mischief`. Variables: SCRIPTED_URL, SCRIPTED_TOKEN, SCRIPTED_MODEL (where the model is),
+SCRIPTED_ANSWER (the JSON answer of misbehaving variants), SCRIPTED_MARK (in the command line of what it starts).
 """
 
 import json
@@ -40,27 +40,27 @@ _LOOPS = ("works", "asks", "acts")
 
 
 class ClientRefused(Exception):
-    """The client said no, or could not."""
+    """The client refused a request or failed."""
 
 
 class Wire:
-    """Frames in and out."""
+    """Reads and writes frames."""
 
     def __init__(self) -> None:
         self.number = 0
         self.is_cancelled = False
 
     def send(self, message: Message) -> None:
-        """One frame."""
+        """Send a frame."""
         self.raw(json.dumps({"jsonrpc": "2.0", **message}))
 
     def raw(self, line: str) -> None:
-        """Anything at all."""
+        """Send any line."""
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
     def read(self) -> Message | None:
-        """The next frame; None at the end."""
+        """Return the next frame; None at the end."""
         line = sys.stdin.readline()
         if not line:
             return None
@@ -83,19 +83,19 @@ class Wire:
                 return message["result"] or {}
 
     def update(self, kind: str, **fields: Any) -> None:
-        """Tells the client something."""
+        """Send an update to the client."""
         update = {"sessionUpdate": kind, **fields}
         self.send({"method": "session/update", "params": {"sessionId": "s1", "update": update}})
 
     def say(self, text: str, kind: str = "agent_message_chunk") -> None:
-        """Words, in pieces as a model says them."""
+        """Send a text in chunks, as a model does."""
         size = 40 if len(text) < 4000 else len(text)
         for start in range(0, len(text), size):
             self.update(kind, content={"type": "text", "text": text[start : start + size]})
 
 
 class ScriptedAgent:
-    """One process of the agent."""
+    """The scripted agent."""
 
     def __init__(self, variant: str, variants: Message) -> None:
         self.variant = variant
@@ -105,13 +105,13 @@ class ScriptedAgent:
         self.asked = 0
         self.calls = 0
         self.report: Message = {}
-        """What it did, and what it was refused."""
+        """What it did, and what was refused."""
         self._variants = variants
         self._messages: list[Message] = []
         self._server: ToolServer | None = None
 
     def serve(self) -> None:
-        """Answers until the client closes its end."""
+        """Answer requests until the client closes its end."""
         while (message := self.wire.read()) is not None:
             if "id" in message and "method" in message:
                 result = self._answer(message["method"], message.get("params") or {})
@@ -150,7 +150,7 @@ class ScriptedAgent:
     # with a model
 
     def _work(self, prompt: str) -> Message:
-        """Does what the model says until it has nothing more to do."""
+        """Do what the model says until it makes no more calls."""
         self._messages.append({"role": "user", "content": prompt})
         used = [0, 0]
         for _ in range(_CALLS):
@@ -230,7 +230,7 @@ class ScriptedAgent:
     # what it can do
 
     def permitted(self, raw: Message, **call: Any) -> bool:
-        """Asks before it acts."""
+        """Ask for permission and return whether it was given."""
         self.calls += 1
         told = {"toolCallId": f"c{self.calls}", "rawInput": raw, "title": "a call", **call}
         self.wire.update("tool_call", **{"status": "pending", **told})
@@ -241,7 +241,7 @@ class ScriptedAgent:
         return bool(is_allowed)
 
     def terminal(self, line: str) -> Message:
-        """A command that the client runs."""
+        """Let the client run a command."""
         number = self.wire.call("terminal/create", command=line)["terminalId"]
         ended = self.wire.call("terminal/wait_for_exit", terminalId=number)
         output = self.wire.call("terminal/output", terminalId=number)
@@ -249,7 +249,7 @@ class ScriptedAgent:
         return {"code": ended.get("exitCode"), "output": output["output"][:500]}
 
     def get(self, path: str) -> str:
-        """A file, read by ourselves."""
+        """Read a file without the client."""
         handle = os.open(path, os.O_RDONLY)
         try:
             return os.read(handle, 1 << 20).decode()
@@ -257,7 +257,7 @@ class ScriptedAgent:
             os.close(handle)
 
     def put(self, path: str, text: str = "rogue\n", how: int = os.O_APPEND) -> str:
-        """A file, written by ourselves."""
+        """Write a file without the client."""
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o644)
         try:
             os.write(handle, text.encode())
@@ -266,12 +266,12 @@ class ScriptedAgent:
         return "written"
 
     def run(self, *argv: str) -> str:
-        """A command, run by ourselves."""
+        """Run a command without the client."""
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.cwd, timeout=300)
         return done.stdout.decode(errors="replace")[:2000] + f"\nexit code {done.returncode}"
 
     def finish(self) -> Message:
-        """Says what was done, and an answer."""
+        """Send the report and an answer, and end the turn."""
         answer = json.loads(os.environ.get("SCRIPTED_ANSWER", '{"ok": true}'))
         self.wire.say(
             f"Report:\n```json\n{json.dumps(self.report)}\n```\nAnswer:\n```json\n{json.dumps(answer)}\n```\n"
@@ -281,7 +281,7 @@ class ScriptedAgent:
 
 
 class ToolServer:
-    """The tool server that the client passed along."""
+    """The tool server that the client passed."""
 
     def __init__(self, told: Message) -> None:
         argv = [told["command"], *told["args"]]
@@ -290,7 +290,7 @@ class ToolServer:
         self.schema = self.call("tools/list", {})["tools"][0]["inputSchema"]
 
     def call(self, method: str, params: Message) -> Message:
-        """One question and its answer."""
+        """Send a request and return its result."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n")
@@ -299,7 +299,7 @@ class ToolServer:
         return result
 
     def submit(self, answer: Message) -> str:
-        """Hands in an answer."""
+        """Submit an answer."""
         return str(self.call("tools/call", {"name": "submit_result", "arguments": answer})["content"][0]["text"])
 
 
@@ -308,7 +308,7 @@ def _offer(name: str, schema: Message) -> Message:
 
 
 def scripted_profile(variant: str, **changes: Any) -> "AgentProfile":
-    """The agent as a profile; its program is the Python that every sandbox shows, and it is put into its home."""
+    """Return the profile of the agent: Python runs its file, which is written into its home."""
     from pathlib import Path
 
     from fairwitness.contracts.agents.dispatch import EnforcementTier

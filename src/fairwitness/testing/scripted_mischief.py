@@ -1,6 +1,6 @@
-"""Everything that an agent can do wrong, and a few things that it can do right, each under a name of its own.
+"""The variants of the scripted agent: what an agent can do wrong, and a few things that it can do right.
 
-Run only as the neighbour of the scripted agent, with the standard library alone. Variables: SCRIPTED_WRITE,
+Runs only beside the scripted agent, with the standard library only. Variables: SCRIPTED_WRITE,
 SCRIPTED_READ, SCRIPTED_COMMAND (what is tried), SCRIPTED_OUTSIDE (a folder that must not be reached), SCRIPTED_CODE and
 SCRIPTED_STOP (how it fails), SCRIPTED_MARK (stands in the command line of what it leaves running).
 """
@@ -24,12 +24,12 @@ _FOREVER = {"optionId": "always", "name": "Always", "kind": "allow_always"}
 
 
 def attempt(agent: "ScriptedAgent", name: str, act: Callable[[], Any]) -> None:
-    """Tries something, and reports what came of it."""
+    """Try something and report its result."""
     try:
         found = act()
     except (OSError, subprocess.SubprocessError) as error:
         found = f"failed: {error}"
-    except Exception as error:  # noqa: BLE001 -- what the client refuses is raised by a class of the neighbour
+    except Exception as error:  # noqa: BLE001 -- the class of a refusal is in the other file
         found = f"refused: {error}"
     agent.report[name] = found
 

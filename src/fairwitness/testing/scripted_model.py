@@ -1,8 +1,8 @@
-"""The scripted model: what it says next is told by the conversation alone, so it keeps no state and needs no key.
+"""The scripted model: a mode of the gateway that derives its next step from the conversation, without state or a key.
 
-A prompt names the script by `[[script:NAME]]` and the agent's folder by `[[cwd:PATH]]`. How far the script has got is
-the number of steps that the conversation after the last such marker has completed: retries, parallel sessions and
-restarts then need no bookkeeping.
+A prompt names the script by `[[script:NAME]]` and the agent's folder by `[[cwd:PATH]]`. The position in the script is
+the number of steps that the conversation after the last marker has completed, so retries, parallel sessions and
+restarts need no bookkeeping.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ from fairwitness.testing.script_steps import (
 from fairwitness.testing.script_tools import Unplayable, fit_call, with_cwd
 
 USAGE = ModelUsage(tokens_in=1000, tokens_out=50)
-"""Of every turn, so that tests can tell who adds up and who reports only the last one."""
+"""The usage of every turn, so that tests can tell a sum from the usage of the last turn."""
 ASIDE = "OK"
-"""What every request gets that offers no tools: titles, summaries, probes."""
+"""The answer to every request without tools: titles, summaries, probes."""
 OVER = "The script is over."
 
 _SCRIPT = re.compile(r"\[\[script:([A-Za-z0-9][A-Za-z0-9._-]*)\]\]")
@@ -52,12 +52,12 @@ _FLOOD = "A flood of words. "
 
 
 def marker(script: str, cwd: str = "") -> str:
-    """What a prompt has to say for a script to be played."""
+    """Return the marker that makes a prompt play a script."""
     return f"[[script:{script}]]" + (f" [[cwd:{cwd}]]" if cwd else "")
 
 
 class ScriptPosition(NamedTuple):
-    """Where a conversation stands."""
+    """The position of a conversation in a script."""
 
     script: str
     step: int
@@ -67,7 +67,7 @@ class ScriptPosition(NamedTuple):
 def script_position(messages: Sequence[ChatMessage]) -> ScriptPosition | None:
     """Which script is played, and how many of its steps are done; None if no prompt names one.
 
-    Only what a person says counts as a prompt: a marker in a file that a tool has read is only a text.
+    Only messages of the user count: a marker in a file that a tool has read is ignored.
     """
     prompts = [(index, said.text) for index, said in enumerate(messages) if said.role == "user"]
     named = [(index, names[-1]) for index, text in prompts if (names := _SCRIPT.findall(text))]
@@ -111,7 +111,7 @@ def _turn_of(said: ChatMessage) -> str:
 
 
 class ScriptMode:
-    """Plays scripts to whoever names one."""
+    """The mode `script`: plays the script that a prompt names."""
 
     name = "script"
 
@@ -163,7 +163,7 @@ async def _played(step: ScriptStep, asked: ModelRequest, here: ScriptPosition) -
 
 
 def _calling(calls: Sequence[CallStep], text: str, asked: ModelRequest, here: ScriptPosition) -> modes.TurnAnswer:
-    """The calls that can be made; an answer that no tool takes is put into words."""
+    """Return a turn with the calls that are possible; an answer without a tool becomes text."""
     seed = f"{here.script} {here.step} {len(asked.messages)}"
     turn = f"call_{hashlib.sha256(seed.encode()).hexdigest()[:12]}"
     words = text

@@ -248,7 +248,7 @@ def test_without_inputs_nothing_is_said_of_them() -> None:
         (Role.RESEARCHER, {"instance": "researcher-mood"}, "has no form researcher-mood"),
         (Role.RESEARCHER, {"parameters": {"focus": "patterns"}}, "not the form for focus patterns"),
         (Role.RESEARCHER, {"parameters": {"focus": "../foci/impact"}}, "not the form for focus"),
-        (Role.RESEARCHER, {"parameters": {"focus": "pact"}}, "no words for foci/pact"),
+        (Role.RESEARCHER, {"parameters": {"focus": "pact"}}, "no prompt file foci/pact.md"),
         (Role.JUDGE, {"known": {"verdict": "guilty"}}, "has no field verdict"),
     ],
 )
@@ -275,7 +275,7 @@ def test_a_placeholder_that_is_no_parameter_is_refused() -> None:
 
 
 def test_words_that_are_missing_or_have_no_self_check_are_refused() -> None:
-    with pytest.raises(UsageError, match="no words for nobody"):
+    with pytest.raises(UsageError, match="no prompt file nobody"):
         render(_with(Role.JUDGE, prompt="nobody"), BRIEFS[Role.JUDGE], tools=())
     with pytest.raises(UsageError, match="has no self-check"):
         render(_with(Role.JUDGE, prompt="foci/impact"), BRIEFS[Role.JUDGE], tools=())
