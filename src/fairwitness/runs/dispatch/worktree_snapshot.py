@@ -76,13 +76,9 @@ def take_snapshot(
         content = None if stored_contents is None else read(top, files, targets, shadow.object_format)
     except OSError as error:
         where = visible(str(error.filename))
-        raise GitFailed(
-            f"{where} cannot be looked at: {error.strerror}", next_step="take_snapshot what shut it"
-        ) from None
+        raise GitFailed(f"{where} cannot be looked at: {error.strerror}", next_step="see what shut it") from None
     if len(odd) > ODD:
-        raise GitFailed(
-            f"{visible(top)} holds {len(odd)} things that are no files", next_step="take_snapshot what made them"
-        )
+        raise GitFailed(f"{visible(top)} holds {len(odd)} things that are no files", next_step="see what made them")
     tree = None if stored_contents is None or content is None else stored_contents.tree(content)
     if tree is None:
         entries = {path: TreeEntry(SYMLINK, shadow.add_blob(target)) for path, target in targets.items()}
@@ -109,9 +105,7 @@ def _walk(top: str, most: int) -> Iterator[_WalkedEntry]:
             for entry in found:
                 left -= 1
                 if left < 0:
-                    raise GitFailed(
-                        f"{visible(top)} holds more than {most} files", next_step="take_snapshot what made so many"
-                    )
+                    raise GitFailed(f"{visible(top)} holds more than {most} files", next_step="see what made so many")
                 path = f"{inner}/{entry.name}" if inner else entry.name
                 if entry.name == ".git":
                     continue
@@ -144,7 +138,7 @@ def _refuse_large(path: str, size: int) -> None:
     if size > FILE_LIMIT:
         raise GitFailed(
             f"{visible(path)} has {size} bytes, more than the {FILE_LIMIT} allowed",
-            next_step="take_snapshot what wrote it",
+            next_step="see what wrote it",
         )
 
 

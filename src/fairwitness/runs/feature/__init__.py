@@ -1,1 +1,1 @@
-"""The steps of a feature run: what it reads, what it asks for, and the documents it leaves for people."""
+"""Feature runs: their facts, decisions, agent calls, evidence, documents, commit and rollback."""

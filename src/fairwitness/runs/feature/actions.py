@@ -1,6 +1,6 @@
-"""What a decision is followed by: agents are called, a graph is carried out, evidence is bundled, a commit is made.
+"""The actions that follow a decision: call agents, execute a graph, bundle the evidence, commit.
 
-Every action can be begun again after a crash: it finds what it did, and does the rest.
+Every action can be repeated after a crash: it finds what it did and does the rest.
 """
 
 from collections.abc import Awaitable, Callable
@@ -50,12 +50,12 @@ from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppabl
 from fairwitness.verify.subject import VerifyDeps
 
 RunGraph = Callable[[int], Awaitable[GraphEnd]]
-"""Carries out the graph of a number, to its end."""
+"""Executes the graph with this number to its end."""
 _HARNESS = (Step.EVIDENCE, Step.COMMIT)
 
 
 class ActionRunner:
-    """Does what was decided, for one run."""
+    """Carries out the decisions of one run."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ActionRunner:
         verify_deps: VerifyDeps,
         tip_of: Callable[[], str],
     ) -> None:
-        """`tip_of` tells what the target holds."""
+        """`tip_of` returns the target's commit."""
         self._context, self._caller, self._briefs, self._verify_deps, self._tip_of = (
             context,
             caller,
@@ -75,7 +75,7 @@ class ActionRunner:
         )
 
     async def act(self, taken: TakenDecision, run_graph: RunGraph) -> None:
-        """Until nothing more follows from the decision."""
+        """Carry out a decision completely."""
         match taken.decision:
             case Advance(to=Step.IMPLEMENT.value | Step.VERIFY.value, start=start) if start:
                 await self._implement(run_graph)  # verifiers are asked inside; after a resume, with a new attempt
@@ -118,7 +118,7 @@ class ActionRunner:
             self._degrade(Degradation.SANDBOX_TIER, f"commands are kept in by {tier.value}, not by namespaces")
 
     def _note_single_model(self, call: PlannedCall) -> None:
-        """Three reviewers that are one model see with one pair of eyes."""
+        """Note a degradation if all three reviewers used the same model: their reviews are not independent."""
         context = self._context
         models: dict[str, str] = {}
         for id_, dispatch in context.state().dispatches.items():
@@ -132,19 +132,19 @@ class ActionRunner:
             self._degrade(Degradation.SINGLE_MODEL, told)
 
     def _degrade(self, kind: Degradation, detail: str) -> None:
-        """Notes once that the run goes on with less."""
+        """Record once that the run goes on in a degraded way."""
         if all(each.kind is not kind for each in self._context.state().degradations):
             self._context.write_event(Degraded(kind=kind, detail=detail))
             killpoint("feature.degraded")
 
     def _learn_anyway(self, call: PlannedCall) -> None:
-        """A run log and a post-mortem are written also for a run of which no agent had anything to say."""
+        """Write the run log and the post-mortem also if the knowledge agent failed."""
         done = ended(self._context.ledger, self._context.run_id, call.dispatch_id)
         if done is None or done.outcome.answer is None:
             learn(self._context, None)
 
     async def _by_us(self, call: PlannedCall, work: Callable[[], Awaitable[None]]) -> None:
-        """A call that the program answers itself, in the same events as any other."""
+        """Run a call that the program answers itself, with the same events as an agent's call."""
         context = self._context
         known = context.state().dispatches.get(call.dispatch_id)
         if known is not None and known.status is not None:
@@ -185,7 +185,7 @@ class ActionRunner:
         return begin_graph(self._context, TASKS, nodes_of(self._context, plan), iteration_of(self._context.state()))
 
     def _note_red_merges(self, number: int) -> None:
-        """An attempt whose own evidence is good and that could not be merged: the merged tree speaks against it."""
+        """Record evidence against attempts that passed by themselves but could not be merged."""
         context = self._context
         state, policy = context.state(), context.order.policy
         facts = facts_of(context)
@@ -221,7 +221,7 @@ class ActionRunner:
         return begin_graph(context, FIX, [fix_node(files)], round_, code_findings(context))
 
     def _revert(self, tasks: tuple[str, ...]) -> None:
-        """Nothing of a task that failed was merged, so its files stand as they did; that is looked at, and noted."""
+        """Record that failed tasks are reverted. Nothing of them was merged, so their files are unchanged."""
         context = self._context
         rounds = {task.task: task.round for task in facts_of(context).tasks}
         for task in tasks:
@@ -259,6 +259,6 @@ def _reverted(record: Record, *, seen: Observation, reverted: TaskReverted, numb
 
 
 def _refuse_held_up(end: GraphEnd) -> None:
-    """A graph that was stopped by the machine, or by somebody's hand, has not failed: the run waits to be resumed."""
+    """Raise `NotReady` if the machine or a person stopped the graph: it has not failed, and the run can be resumed."""
     if end.reason is not None and not end.reason.startswith("the budget"):
         raise NotReady(end.reason, next_step="mend that, then: fairwitness resume")

@@ -1,6 +1,6 @@
-"""What agents answered, as the files and rows of the run: rendered by us from what was validated.
+"""The answers of agents, stored as files and ledger rows that we render from the validated answer.
 
-Each answer is stored once: an observation says so, in the same record as the rows that came of it.
+Each answer is stored once: an observation notes it in the same record as the rows.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ STORED = "stored"
 
 
 def store(context: FeatureContext, role: Role, dispatch_id: str, instance: str, done: Dispatched) -> None:
-    """Puts an answer where it belongs; one that cannot be taken is refused, and says why."""
+    """Store an answer, or refuse it and record why."""
     answer = done.outcome.answer
     if done.outcome.status is not OutcomeStatus.OK or answer is None or _is_given_up(context, role, answer):
         return
@@ -67,9 +67,9 @@ def store(context: FeatureContext, role: Role, dispatch_id: str, instance: str, 
 
 
 def _is_given_up(context: FeatureContext, role: Role, answer: Mapping[str, Any]) -> bool:
-    """Whether an agent says itself that it failed; only an implementer's report of that is worth keeping.
+    """Return whether the agent itself says that it failed; only an implementer's report of a failure is kept.
 
-    A first plan that wants a revision is read as a failure too, so nothing of it may stand.
+    A first plan that asks for a revision counts as a failure too, so nothing of it is stored.
     """
     completion = answer.get("completion")
     said = completion.get("status") if isinstance(completion, dict) else None
@@ -86,7 +86,7 @@ def _refuse(context: FeatureContext, dispatch_id: str, problems: tuple[str, ...]
 
 
 def refusals(context: FeatureContext, dispatch_id: str) -> tuple[str, ...]:
-    """Why an answer was not taken; nothing if it was."""
+    """Return why an answer was refused; empty if it was not."""
     row = context.ledger.observation(context.run_id, f"{REFUSED}:{dispatch_id}")
     return () if row is None else tuple(map(str, row.detail["problems"]))
 
@@ -117,7 +117,7 @@ def _design(context: FeatureContext, answer: Mapping[str, Any], _done: Dispatche
 
 
 def _plan(context: FeatureContext, answer: Mapping[str, Any], done: Dispatched) -> tuple[str, ...]:
-    """A plan with its task documents: whole, or not at all."""
+    """Store a plan with all its task documents, or nothing of it."""
     output = PlanOutput.model_validate(answer)
     tasks, wrong = _task_documents(context, output, done)
     problems = [*wrong, *_told("plan-output.yaml", plan_problems(output))]
@@ -137,7 +137,7 @@ def _plan(context: FeatureContext, answer: Mapping[str, Any], done: Dispatched) 
 
 
 def _changed_after_merging(context: FeatureContext, tasks: Mapping[str, TaskDocument]) -> list[str]:
-    """A new plan keeps what is done: its evidence was gathered for that document and no other."""
+    """Return a problem for each merged task that a new plan changes: its evidence was gathered for the old document."""
     merged = [name for name, task in context.state().tasks.items() if task.merged is not None and name != FIX_NODE]
     return [
         f"tasks/{name}.yaml: expected the document of a task that is merged, as it was; found another or none"
@@ -149,7 +149,8 @@ def _changed_after_merging(context: FeatureContext, tasks: Mapping[str, TaskDocu
 def _task_documents(
     context: FeatureContext, plan: PlanOutput, done: Dispatched
 ) -> tuple[dict[str, TaskDocument], tuple[str, ...]]:
-    """The tasks as the planner left them in its worktree; one that it did not write again stays as it was."""
+    """Return the task documents that the planner wrote in its worktree; one that it did not write again stays the
+    same."""
     found: dict[str, TaskDocument] = {}
     wrong: list[str] = []
     state = context.state()
@@ -197,7 +198,7 @@ def _review(context: FeatureContext, answer: Mapping[str, Any], _done: Dispatche
 
 
 def _reviewed(context: FeatureContext, record: Record, review: ReviewReturn, dispatch_id: str) -> None:
-    """Three rows for each reviewer, as claims, and the event that tells of them."""
+    """Record three rows for a reviewer, as claims, and the event of the review."""
     claim = Claim(
         run_id=context.run_id,
         task_id=review_subject(context, review.scope),
@@ -244,4 +245,5 @@ _PUT: Mapping[Role, _Put] = {
     Role.IMPLEMENTER: _implementation,
     Role.KNOWLEDGE: _knowledge,
 }
-"""Intake and verifier leave no document of their own: what they said stands in the request's and the task's."""
+"""Intake and verifier have no document of their own: their answers are part of the request's and the task's
+documents."""

@@ -1,7 +1,7 @@
-"""What each agent of a feature run is told: its task, exactly the documents it needs, its reach, and its own header.
+"""The briefs of a feature run's agents: task, documents, scope and document header.
 
-Whatever a person, a repository or an agent wrote goes into boxes; tasks and titles are our own words. Nothing here is
-written anywhere, so a brief may be made as often as somebody likes.
+Text from people, repositories or agents goes into prompt sections as data; tasks and titles are our own words. Building
+a brief writes nothing, so it can be repeated.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,17 +25,17 @@ _TASK: Final = "A task of it"
 
 
 class StoredDocuments:
-    """The documents of one run. A document that somebody cannot do without is there, or nobody is asked."""
+    """The stored documents of one run as prompt sections. A required document that is missing is an error."""
 
     def __init__(self, context: FeatureContext) -> None:
         self._context, self._layout = context, context.layout
 
     def request(self) -> PromptSection:
-        """What a person asked for, word for word."""
+        """Return the person's request, verbatim."""
         return PromptSection(title="The request", text=self._context.order.request)
 
     def research(self) -> tuple[PromptSection, ...]:
-        """What the researchers found, as many as there are."""
+        """Return what the researchers found, as far as they answered."""
         return tuple(
             box
             for focus in Focus
@@ -43,20 +43,20 @@ class StoredDocuments:
         )
 
     def specification(self) -> PromptSection:
-        """The specification."""
+        """Return the specification."""
         return self.stored("The specification", self._layout.spec)
 
     def design(self, title: str = "The design") -> PromptSection:
-        """The design as it stands."""
+        """Return the current design."""
         return self.stored(title, self._layout.design)
 
     def plan(self) -> tuple[PromptSection, ...]:
-        """The plan, with the document of each of its tasks."""
+        """Return the plan with the document of each of its tasks."""
         box = self.stored("The plan", self._layout.plan)
         return (box, *(self.stored(_TASK, path) for path in self._tasks(box)))
 
     def plan_so_far(self) -> tuple[PromptSection, ...]:
-        """The plan for whoever makes the next; while that is being stored, documents of its tasks may be missing."""
+        """Return the plan for the agent that makes the next one; documents of its tasks may be missing meanwhile."""
         box = self.stored("The plan so far", self._layout.plan)
         return (box, *(found for path in self._tasks(box) for found in self.if_there(_TASK, path)))
 
@@ -65,18 +65,18 @@ class StoredDocuments:
         return [self._layout.task(task.id) for task in plan.agent_output.payload.tasks]
 
     def pointed_into(self) -> dict[str, object]:
-        """What the pointers of a task may point into, by file name."""
+        """Return the documents that a task's pointers may name, by file name."""
         return {
             path.rpartition("/")[2]: yaml_text.parse(self._text(path))
             for path in (self._layout.spec, self._layout.design)
         }
 
     def stored(self, title: str, path: str) -> PromptSection:
-        """A document that must be there."""
+        """Return a document that must exist."""
         return PromptSection(title=title, text=self._text(path))
 
     def if_there(self, title: str, path: str) -> tuple[PromptSection, ...]:
-        """A document that may be there."""
+        """Return a document if it exists."""
         content = self._context.get(path)
         return () if content is None else (PromptSection(title=title, text=content.decode()),)
 
@@ -90,34 +90,35 @@ class StoredDocuments:
 
 
 def task_box(document: TaskDocument) -> PromptSection:
-    """A task as its planner wrote it."""
+    """Return a task as its planner wrote it."""
     return PromptSection(title="The task", text=yaml_text.render(document.plain()))
 
 
 def said_box(said: str | None) -> tuple[PromptSection, ...]:
-    """What a person said at a gate, if somebody did."""
+    """Return what a person wrote at a gate, if anything."""
     return () if said is None else (PromptSection(title="What a person said", text=said),)
 
 
 def pages(title: str, texts: Iterable[str]) -> tuple[PromptSection, ...]:
-    """One box for each text."""
+    """Return one section for each text."""
     return tuple(PromptSection(title=title, text=text) for text in texts)
 
 
 def listed(title: str, texts: Iterable[str]) -> tuple[PromptSection, ...]:
-    """Short texts in one box; none if there are none."""
+    """Return short texts as one section, or nothing if there are none."""
     lines = [f"- {text}" for text in texts]
     return (PromptSection(title=title, text="\n".join(lines)),) if lines else ()
 
 
 _WHOLE: Final = "payload"
-"""A pointer to this names a document and no section of it."""
+"""A pointer to this names a whole document instead of a section."""
 
 
 def implementer_boxes(document: TaskDocument, documents: Mapping[str, object]) -> tuple[PromptSection, PromptSection]:
-    """The task, and in place of its pointers the sections that they name; nothing else of the documents.
+    """Return the task, and the sections that its pointers name; nothing else of the documents.
 
-    A pointer is an agent's text and stands inside the box, never above it. Where one leads nowhere, a note says so.
+    A pointer is an agent's text, so it is inside the section and never in its title. If a pointer does not resolve, a
+    note says so.
     """
     context = document.task.relevant_context
     pointers = dict.fromkeys((*context.design_sections, *context.spec_requirements))
@@ -151,13 +152,13 @@ class FeatureBriefs:
     def __init__(
         self, context: FeatureContext, commands: tuple[tuple[str, ...], ...] = (), memories: tuple[str, ...] = ()
     ) -> None:
-        """`commands`: how the project's checks begin; `memories`: what earlier runs left for later ones."""
+        """`commands` are the beginnings of the project's check commands; `memories` are what earlier runs learned."""
         self._context, self._layout, self._commands = context, context.layout, commands
         self._shelf = StoredDocuments(context)
         self._memories = listed("Notes of earlier runs, which may be out of date", memories)
 
     def intake(self, dispatch_id: str, *, said: str | None) -> Brief:
-        """The first look at the request."""
+        """Return the brief of the intake agent, which reads the request first."""
         return self._brief(
             dispatch_id,
             Role.INTAKE,
@@ -168,7 +169,7 @@ class FeatureBriefs:
         )
 
     def researcher(self, dispatch_id: str, focus: Focus, *, said: str | None) -> Brief:
-        """One side of the repository."""
+        """Return the brief of a researcher with one focus."""
         instance = f"researcher-{focus.value}"
         return self._brief(
             dispatch_id,
@@ -182,7 +183,7 @@ class FeatureBriefs:
         )
 
     def spec(self, dispatch_id: str, *, mode: ApprovalMode, said: str | None, concerns: tuple[str, ...] = ()) -> Brief:
-        """The specification; `concerns` are those that intake raised."""
+        """Return the brief of the spec agent."""
         is_autonomous = mode is ApprovalMode.AUTONOMOUS
         known = {f"{_PUSHBACK}.mode": mode.value, f"{_PUSHBACK}.auto_selected": is_autonomous}
         if is_autonomous:
@@ -205,7 +206,7 @@ class FeatureBriefs:
         )
 
     def designer(self, dispatch_id: str, *, findings: tuple[str, ...], said: str | None) -> Brief:
-        """The design; with findings it is revised."""
+        """Return the brief of the designer; with findings it revises the design."""
         earlier: tuple[PromptSection, ...] = ()
         task = "Design how the specification is met."
         if findings:
@@ -230,7 +231,7 @@ class FeatureBriefs:
         change: str | None,
         earlier: tuple[str, ...],
     ) -> Brief:
-        """One pair of eyes on the design or on the code."""
+        """Return the brief of a reviewer of the design or the code."""
         if scope is ReviewScope.DESIGN:
             task = "Review the design against the specification."
             inputs: tuple[PromptSection, ...] = (self._shelf.specification(), self._shelf.design())
@@ -264,7 +265,7 @@ class FeatureBriefs:
         failing: Mapping[str, tuple[str, ...]],
         said: str | None,
     ) -> Brief:
-        """The plan; `constraints` bind it, `failing` says why tasks failed."""
+        """Return the brief of the planner; `constraints` bind the plan, `failing` says why tasks failed."""
         begun = self._context.get(self._layout.plan) is not None
         task = (
             "Cut the design into tasks."
@@ -291,7 +292,8 @@ class FeatureBriefs:
         )
 
     def implementer(self, dispatch_id: str, task: TaskDocument, *, before: tuple[str, ...]) -> Brief:
-        """One task with the sections it points to, and no other part of any document."""
+        """Return the brief of an implementer: one task with the sections it points to, and nothing else of any
+        document."""
         name = task.task.id
         return self._implementer(
             dispatch_id,
@@ -306,7 +308,7 @@ class FeatureBriefs:
         )
 
     def fixer(self, dispatch_id: str, findings: tuple[str, ...], writes: tuple[str, ...]) -> Brief:
-        """The repair of what the review of the code found."""
+        """Return the brief of the agent that repairs what the code review found."""
         if not findings:
             raise UsageError("there is nothing to be repaired", next_step="hand over the findings")
         return self._implementer(
@@ -319,7 +321,7 @@ class FeatureBriefs:
         )
 
     def verifier(self, dispatch_id: str, task: TaskDocument, *, changed: tuple[str, ...], seen: str) -> Brief:
-        """The proof of one task; `seen` is what the harness ran."""
+        """Return the brief of a task's verifier; `seen` is what the harness ran."""
         name = task.task.id
         report = self._layout.implementation_report(name)
         return self._brief(
@@ -340,7 +342,7 @@ class FeatureBriefs:
         )
 
     def knowledge(self, dispatch_id: str, *, summary: str) -> Brief:
-        """What the run taught; `summary` tells the run."""
+        """Return the brief of the knowledge agent; `summary` describes the run."""
         return self._brief(
             dispatch_id,
             Role.KNOWLEDGE,
@@ -394,7 +396,7 @@ class FeatureBriefs:
         )
 
     def _header(self, role: Role, instance: str, step: Step, output: str) -> dict[str, Any]:
-        """What an agent cannot know about its own document; it ends no earlier than it began."""
+        """Return the header fields that an agent cannot know about its own document."""
         now = self._context.now()
         header = {
             "agent": role.value,

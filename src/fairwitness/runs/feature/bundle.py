@@ -1,4 +1,4 @@
-"""The evidence bundle of a run, assembled by SELECT over its ledger as of one head of the chain."""
+"""The evidence bundle of a run: the proof of the whole change, and a page read from the ledger as of one head."""
 
 import json
 import threading
@@ -59,12 +59,12 @@ JOIN check_sources s ON s.check_id = c.id JOIN claims k ON k.id = s.claim_id
 WHERE c.run_id = ? AND c.phase = 'review'
 """
 ROUNDS = (1, 2)
-"""As many rounds as a review may have."""
+"""The rounds that a review may have."""
 _NO_TASK = TaskState(attempts=(), merged=None, merged_attempt=None, reverts=0)
 
 
 def refuse_made_up(database: Database, run_id: str, facts: FeatureFacts) -> None:
-    """`LedgerTampered` if a fact rests on a row that the ledger does not hold, or holds otherwise."""
+    """Raise `LedgerTampered` if a fact rests on a row that the ledger lacks or that differs."""
     held = {row[0]: (row[1], row[2], row[3], bool(row[4]), row[5]) for row in database.read(_ROWS, (run_id,))}
     for row in _resting_on(facts):
         said = (row.check_name, row.phase.value, row.round, row.passed, row.verdict.value if row.verdict else None)
@@ -85,7 +85,7 @@ def _resting_on(facts: FeatureFacts) -> Iterator[CheckRow]:
 
 
 def checked(task: TaskFacts, state: FeatureState, policy: Policy, *, is_whole: bool) -> CheckedTask:
-    """What the evidence says of one task."""
+    """Return what the evidence says about one task."""
     known = state.tasks.get(task.task, _NO_TASK)
     risk = effective_risk(task.risk, task.files, policy)
     rows = task_rows(task)
@@ -109,14 +109,14 @@ def checked(task: TaskFacts, state: FeatureState, policy: Policy, *, is_whole: b
 
 
 def elsewhere(database: Database, run_id: str, facts: FeatureFacts) -> tuple[OnRecord, ...]:
-    """What has rows in the run and is no task of it any more."""
+    """Return the subjects that have rows in the run but are no longer among its tasks."""
     known = {task.task for task in (*facts.tasks, *([facts.whole] if facts.whole is not None else []))}
     rows = database.read(_COUNTS, (run_id,))
     return tuple(OnRecord(str(name), int(count), int(good)) for name, count, good in rows if name not in known)
 
 
 def review_rounds(ledger: Ledger, run_id: str, policy: Policy) -> tuple[Round, ...]:
-    """Every round of both reviews, the design's first."""
+    """Return every round of both reviews, the design review first."""
     said = {number: _returned(body) for number, body in ledger.database.read(_SAID, (run_id,))}
     tallies = [
         ledger.tally(run_id, subject.task_id, Phase.REVIEW)
@@ -135,7 +135,7 @@ def review_rounds(ledger: Ledger, run_id: str, policy: Policy) -> tuple[Round, .
 
 
 def unheard(database: Database, run_id: str) -> int:
-    """How many review rows belong to no check and no round that any gate looks at."""
+    """Return the number of review rows that belong to no check and no round that a gate reads."""
     names = {name for scope in ReviewScope for name in check_names(scope).values()}
     rows = [row for row in database.read(_ROWS, (run_id,)) if row[2] == Phase.REVIEW.value]
     return sum(row[1] not in names or row[3] not in ROUNDS for row in rows)
@@ -179,7 +179,7 @@ def _reviewer(
 
 
 def _returned(body: str) -> ReviewReturn | None:
-    """What a reviewer returned, if its claim holds it: by itself, or as the answer of a dispatch."""
+    """Return a reviewer's document if its claim holds it, by itself or as the answer of a dispatch."""
     value: Any = json.loads(body)
     for candidate in (value, *value.values()) if isinstance(value, dict) else ():
         try:
@@ -190,7 +190,7 @@ def _returned(body: str) -> ReviewReturn | None:
 
 
 def touched(tasks: Sequence[TaskFacts], whole: TaskFacts | None, policy: Policy) -> tuple[TouchedFile, ...]:
-    """Every file that a task or the whole change touches, the most dangerous first."""
+    """Return every file that a task or the whole change touches, the riskiest first."""
     committed = {file.path: file for file in whole.files} if whole is not None else {}
     by_path: dict[str, ChangedFile] = {}
     owners: dict[str, list[str]] = {}
@@ -211,7 +211,7 @@ def _danger(file: TouchedFile) -> tuple[int, str]:
 
 
 def last_rounds(all_rounds: Iterable[Round]) -> tuple[Round, ...]:
-    """The round of each review that counts."""
+    """Return the last round of each review, which is the one that counts."""
     return tuple({each.scope: each for each in all_rounds}.values())
 
 
@@ -219,10 +219,10 @@ TRIES = 3
 
 
 def assemble(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy) -> EvidenceBundle:
-    """Everything the ledger says of a run; `facts` are those its last decision rests on.
+    """Return the bundle of a run; `facts` are those of its last decision.
 
-    `LedgerTampered` if the facts are not what the ledger holds, `EventsBroken` if its events tell no run, or if it is
-    still being written to: then no head could be named that all of this stands under.
+    Raise `LedgerTampered` if the facts are not what the ledger holds, and `EventsBroken` if the events are no run or if
+    the run is still being written to: then no head covers everything.
     """
     for _ in range(TRIES):
         head = ledger.head(run_id)
@@ -279,7 +279,7 @@ def _less(state: FeatureState, facts: FeatureFacts) -> tuple[DegradationNote, ..
 def _issues(
     state: FeatureState, tasks: tuple[CheckedTask, ...], whole: CheckedTask | None, rounds: tuple[Round, ...]
 ) -> tuple[Issue, ...]:
-    """Everything left open, the worst first; what nobody rated stands before what is only Minor."""
+    """Return all open issues, the worst first; unrated ones come before those that are only Minor."""
     found = [
         *(issue for each in last_rounds(rounds) for issue in _left_by(each)),
         *(issue for each in (*tasks, *([whole] if whole is not None else [])) for issue in _lacking(each)),
@@ -303,7 +303,7 @@ def _left_by(review: Round) -> Iterator[Issue]:
 
 
 def _rows_beyond_findings(reviewer: Reviewer, source: str) -> Iterator[Issue]:
-    """What a row wants revised without a finding on record that says why."""
+    """Yield the revisions that a review row demands without a recorded finding."""
     for category, row in reviewer.rows.items():
         told = {VERDICT_OF[each.severity] for each in reviewer.findings or () if each.category is category}
         if row.verdict is not None and row.verdict is not CategoryVerdict.APPROVE and row.verdict not in told:
@@ -330,7 +330,7 @@ def _concerns(state: FeatureState) -> Iterator[Issue]:
 
 
 def prove_whole(context: FeatureContext, verify_deps: VerifyDeps, tip: str, stop: threading.Event) -> None:
-    """Runs the checks on everything, from what the run began with to what would be committed."""
+    """Run the checks on the whole change, from the base commit to what would be committed."""
     life = context.state().resumed
     sides = [
         Side(ref=commit[:12], commit=commit, tree=context.repository.tree_of(commit))
@@ -362,7 +362,7 @@ def prove_whole(context: FeatureContext, verify_deps: VerifyDeps, tip: str, stop
 
 
 def write_bundle(context: FeatureContext) -> None:
-    """The evidence bundle, over a head of the ledger that git keeps."""
+    """Write the evidence bundle over a ledger head that is kept in git."""
     begun, headed, written = (
         _last(context, kind) for kind in ("dispatch_started", "head_recorded", "artifact_written")
     )
@@ -380,15 +380,16 @@ def write_bundle(context: FeatureContext) -> None:
 
 
 def _last(context: FeatureContext, kind: str) -> int:
-    """The number of the last event of a kind; the beginning of the call at hand is the last of its kind."""
+    """Return the sequence number of the last event of a kind. The last `dispatch_started` is the start of the
+    current call."""
     event = context.ledger.last_event(context.run_id, kind)
     return 0 if event is None else event.seq
 
 
 def record_head(ledger: Ledger, work_tree: Path, run_id: str, workflow: Workflow, *, timestamp: str) -> Head:
-    """Notes the head in the event log, then keeps the head after that note in git; returns the latter.
+    """Record the ledger's head as an event, keep the head after that event in git, and return the latter.
 
-    A crash between the two leaves an older ref, which a longer chain still agrees with.
+    A crash between the two leaves an older ref, with which a longer chain still agrees.
     """
     before = ledger.head(run_id)
     note = HeadRecorded(head=before.hash, rows=before.links)

@@ -1,4 +1,4 @@
-"""The evidence bundle of a run as values: everything its page shows, and how each part came to be known."""
+"""The evidence bundle of a run as values: everything its page shows, with the source of each part."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ from fairwitness.runs.feature.metrics_pages import Evaluations
 
 @dataclass(frozen=True, slots=True)
 class CheckedTask:
-    """One task, or the whole change: what its gates answer and what its rows are worth."""
+    """One task or the whole change, with the answers of its gates and the worth of its rows."""
 
     name: str
     is_whole: bool
     planned_risk: Risk
     risk: Risk
-    """The higher of the planner's colour and that of the files really changed."""
+    """The higher of the planner's risk and the risk of the files that really changed."""
     size: Size
     iteration: int
     is_verified: bool
     gates: tuple[GateAnswer, ...]
     standings: Mapping[RowWorth, int]
-    """Rows of this iteration by what they are worth."""
+    """The rows of this iteration by what they are worth."""
     sources: Mapping[Provenance, int]
-    """The same rows by where they come from."""
+    """The same rows by their source."""
     regressions: tuple[str, ...]
     red_before_too: tuple[str, ...]
     attempts: int
@@ -44,7 +44,7 @@ class CheckedTask:
 
 @dataclass(frozen=True, slots=True)
 class OnRecord:
-    """Rows about something that no fact of the run is about any more: a task that was replanned away."""
+    """Rows about a task that a new plan removed."""
 
     name: str
     rows: int
@@ -53,7 +53,7 @@ class OnRecord:
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """What one perspective filed in one round; its findings are None if they are not on record."""
+    """What one perspective filed in one round; `findings` is None if they are not recorded."""
 
     perspective: str
     rows: Mapping[Category, CheckRow]
@@ -69,7 +69,7 @@ class Round:
     number: int
     reviewers: tuple[Reviewer, ...]
     strangers: tuple[str, ...]
-    """Who filed rows without being one of the three."""
+    """Agents that filed rows without being one of the three reviewers."""
     gates: tuple[GateAnswer, ...]
     situation: Situation
 
@@ -83,12 +83,12 @@ class TouchedFile:
     colour: Risk
     tasks: tuple[str, ...]
     is_committed: bool
-    """Whether it is among the changes of the whole tree that was verified."""
+    """Whether the file is among the changes of the whole tree that was verified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """Something left open; the severity is None where nobody rated it."""
+    """An open issue; `severity` is None if it was not rated."""
 
     severity: Severity | None
     what: str
@@ -98,7 +98,7 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class DegradationNote:
-    """A way in which the run went on with less; the detail is None if no event tells it."""
+    """A degradation of the run; `detail` is None if no event gives it."""
 
     kind: Degradation
     detail: str | None
@@ -106,7 +106,7 @@ class DegradationNote:
 
 @dataclass(frozen=True, slots=True)
 class HumanAnswer:
-    """An answer to a question that could wait for a person."""
+    """An answer at a gate, given by a person or automatically."""
 
     gate: str
     when: str
@@ -119,11 +119,11 @@ class HumanAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """What the calls of agents used; what nobody counted is told apart from nothing."""
+    """The usage of agent calls; usage that was not counted is kept apart from zero."""
 
     rows: tuple[Dispatch, ...]
     counted: int
-    """Calls whose tokens somebody counted."""
+    """Calls whose tokens were counted."""
     tokens_in: int
     tokens_out: int
     priced: int
@@ -131,13 +131,13 @@ class Telemetry:
     cost_micros: int
     models: tuple[str, ...]
     refused: int
-    """Things agents asked for that their roles may not do."""
+    """Requests of agents that their roles do not permit."""
     unfinished: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceBundle:
-    """Everything, as of one head of the chain."""
+    """The whole bundle, as of one head of the ledger."""
 
     state: FeatureState
     confidence: Graded
@@ -147,13 +147,13 @@ class EvidenceBundle:
     elsewhere: tuple[OnRecord, ...]
     rounds: tuple[Round, ...]
     unheard: int
-    """Review rows that no gate looks at."""
+    """Review rows that no gate reads."""
     files: tuple[TouchedFile, ...]
     issues: tuple[Issue, ...]
     less: tuple[DegradationNote, ...]
     answers: tuple[HumanAnswer, ...]
     waiting: tuple[str, ...]
-    """Questions nobody has answered."""
+    """Gates without an answer."""
     telemetry: Telemetry
     evaluations: Evaluations
     head: Head

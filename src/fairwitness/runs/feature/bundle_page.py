@@ -1,4 +1,4 @@
-"""`evidence-bundle.md`: one page from one bundle. What is missing is said, what is only claimed is called a claim."""
+"""`evidence-bundle.md`: the page of one bundle. It names what is missing, and calls a claim a claim."""
 
 from collections.abc import Iterator, Sequence
 
@@ -36,7 +36,7 @@ COLUMNS: tuple[tuple[str, frozenset[RowWorth]], ...] = (
     ("No evidence", frozenset({RowWorth.NO_EVIDENCE, RowWorth.UNCONFINED, RowWorth.STALE})),
     ("Not heard", frozenset({RowWorth.SILENT, RowWorth.UNKNOWN})),
 )
-"""What a check can be worth, as the table counts it: each worth in exactly one column."""
+"""The columns in which a check can count: each worth is in exactly one column."""
 
 MEANS: dict[Confidence, str] = {
     Confidence.HIGH: "every gate is open, every reviewer approves, and nothing on record speaks against it",
@@ -46,7 +46,7 @@ MEANS: dict[Confidence, str] = {
 
 
 def bundle_page(bundle: EvidenceBundle) -> str:
-    """The page; the same bundle gives the same bytes."""
+    """Return the page; the same bundle gives the same bytes."""
     state = bundle.state
     parts = (
         (Markdown(f"# Evidence bundle: {line(state.slug)}"), _about(bundle)),

@@ -1,4 +1,4 @@
-"""What each call of a decision is told: from a planned call to its brief."""
+"""The brief of each call of a decision."""
 
 from collections.abc import Mapping
 
@@ -18,12 +18,12 @@ from fairwitness.runs.feature.decisions import DECISION, read
 from fairwitness.runs.feature.ledger_queries import answers
 
 CHANGE = 40_000
-"""Letters of a change that a reviewer is shown; the rest it reads in its worktree."""
+"""The most characters of a change that a reviewer is shown; the rest is in its worktree."""
 SCOPES = {step: scope for scope, step in STEP_OF.items()}
 
 
 def brief_of(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, tip: str) -> Brief:
-    """The brief of an agent's call; `tip` is what the target holds."""
+    """Return the brief of an agent's call; `tip` is the target's commit."""
     id_, said = call.dispatch_id, said_so_far(context)
     match call.step:
         case Step.SETUP:
@@ -45,7 +45,7 @@ def brief_of(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, 
 
 
 def said_so_far(context: FeatureContext) -> str | None:
-    """Everything that people wrote at the gates, in order."""
+    """Return everything that people wrote at the gates, in order."""
     told = [
         f"At {answer.gate} ({answer.option}): {answer.said}"
         for answer in answers(context.ledger.database, context.run_id)
@@ -55,13 +55,13 @@ def said_so_far(context: FeatureContext) -> str | None:
 
 
 def _findings(context: FeatureContext, scope: ReviewScope) -> tuple[str, ...]:
-    """The pages of the last review, if there was one."""
+    """Return the pages of the last review, if there was one."""
     found = (context.get(context.layout.review_findings(scope.value, perspective.value)) for perspective in Perspective)
     return tuple(page.decode() for page in found if page is not None)
 
 
 def code_findings(context: FeatureContext) -> tuple[str, ...]:
-    """What the last review of the code found."""
+    """Return the findings of the last code review."""
     return _findings(context, ReviewScope.CODE)
 
 
@@ -88,7 +88,7 @@ def _reasons(state: FeatureState, task: str) -> tuple[str, ...]:
 
 
 def _constraints(context: FeatureContext) -> tuple[str, ...]:
-    """What the design review left open."""
+    """Return what the design review left open."""
     for row in reversed(context.ledger.observations(context.run_id, DECISION)):
         decision = read(row)
         if isinstance(decision, Advance) and decision.constraints:
@@ -110,7 +110,7 @@ def _review(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, t
 
 
 def change_text(context: FeatureContext, tip: str) -> str:
-    """The whole change as people read one; cut where it is too long to be shown."""
+    """Return the whole change as a diff, cut if it is too long."""
     asked = (
         "diff-tree",
         "-p",
@@ -129,7 +129,7 @@ def change_text(context: FeatureContext, tip: str) -> str:
 
 
 def summary_of(state: FeatureState) -> str:
-    """The run in some lines, for whoever is to learn from it."""
+    """Return a summary of the run in a few lines, for the knowledge agent."""
     lines = [f"Run {state.run_id}, feature {state.slug}, {state.mode.value}."]
     for name, step in state.steps.items():
         told = step.outcome.value if step.outcome else "under way"

@@ -1,6 +1,6 @@
-"""The calls of a decision: agents asked side by side, each in a worktree that nobody else has meanwhile.
+"""The calls of a decision: agents run in parallel, each in a worktree of its own.
 
-Whatever ended before is adopted: repeated after a crash, only what was never heard of is asked again.
+Calls that ended before are adopted, so after a crash only the others are made again.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 
 @dataclass(frozen=True, slots=True)
 class AgentCall:
-    """One call: what is asked, and at which commit its worktree stands."""
+    """One call: its brief, and the commit of its worktree."""
 
     call: PlannedCall
     brief: Brief
@@ -38,7 +38,7 @@ class AgentCall:
 
 
 class Caller:
-    """Sends out the agents of a run."""
+    """Calls the agents of a run."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class Caller:
         *,
         roles: Mapping[Role, RoleSpec] = ROLES,
     ) -> None:
-        """`roles` say how long each has and what it may cost."""
+        """`roles` gives each role's time limit and budget."""
         self._context, self._shared, self._deps_for, self._roles = context, shared, deps_for, roles
         self._readers = ReadOnlyWorktrees(worktrees, context.run_id, identity)
 
     async def call_all(self, asks: Sequence[AgentCall]) -> None:
-        """Side by side; each answer is stored as it comes."""
+        """Make calls in parallel and store each answer as it arrives."""
         try:
             async with asyncio.TaskGroup() as group:
                 for ask in asks:
@@ -85,9 +85,9 @@ class Caller:
         folder: Path,
         base: str,
     ) -> tuple[str, Dispatched]:
-        """Asks one agent, and again as long as it fails in a way that may pass; each try begins with the same files.
+        """Call one agent, and again while it fails for a transient reason; each try starts with the same files.
 
-        How often is for the policy to say. The id of the last try, and what came of it.
+        The policy limits the number of tries. Return the id of the last try and its result.
         """
         context = self._context
         number = 1
@@ -107,7 +107,7 @@ class Caller:
             number += 1
 
     def _put_back(self, first: str, folder: Path) -> None:
-        """Makes a folder what it was before the first try."""
+        """Restore a folder to its state before the first try."""
         row = self._context.ledger.observation(self._context.run_id, f"dispatch:{first}:try-1")
         if row is not None:
             restore(self._context.shadow, folder, WorktreeSnapshot.of(row.detail["seen"]))
@@ -115,6 +115,6 @@ class Caller:
     async def dispatch(
         self, brief: Brief, position: DispatchPosition, folder: Path, base: str, *, is_fresh: bool = False
     ) -> Dispatched:
-        """Asks one agent in a folder that stands; `is_fresh` if that was made after any earlier try."""
+        """Call one agent in a folder; `is_fresh` if the folder was made after any earlier try."""
         deps = replace(self._deps_for(brief.role, brief.instance, folder, base), is_fresh=is_fresh)
         return await dispatch(self._shared, self._roles[brief.role], brief, position, deps)

@@ -1,7 +1,7 @@
-"""How a feature run ends in git: one commit with exactly the tree that was proved, on a branch of its own.
+"""The commit of a feature run: exactly the tree that was proven, on a branch of its own.
 
-Commits are made first and kept by refs of ours, then written down, and only then does a branch appear. A repeated call
-finds each of them. The person's checkout is switched last, and only if nothing in it can be lost.
+Commits are made first and kept by refs of ours, then recorded, and only then is a branch created; a repeated call finds
+each of them. The person's checkout is switched last, and only if nothing in it can be lost.
 """
 
 import itertools
@@ -55,15 +55,15 @@ _ARTICLES = ("a ", "an ", "the ", "all ", "every ", "each ", "no ")
 
 
 class CommittedWork(NamedTuple):
-    """Where the work stands."""
+    """The commit of a run and its branch."""
 
     commit: str
     branch: str
     switched: bool
-    """Whether the person's checkout is on it."""
+    """Whether the person's checkout is on the branch."""
     why_not: str | None
     command: str
-    """What brings a checkout there."""
+    """The command that switches a checkout to it."""
 
 
 def subject_of(title: str, files: tuple[str, ...] = ()) -> str:
@@ -89,7 +89,8 @@ def subject_of(title: str, files: tuple[str, ...] = ()) -> str:
 def commit(
     context: FeatureContext, tip: str, *, subject: str, body: str, bundle_sha256: str, assisted_by: tuple[str, ...]
 ) -> CommittedWork:
-    """Makes the commit, the branch and, if nothing can be lost, the switch; repeated, it makes nothing twice."""
+    """Make the commit and the branch, and switch the checkout if nothing can be lost. A repeated call makes nothing
+    twice."""
     repository = context.repository
     if repository.ref(ROLLED_BACK + run_ref(context.run_id)) is not None:
         raise UsageError(f"run {context.run_id} was rolled back", next_step="start a new run")
@@ -102,13 +103,13 @@ def commit(
 
 
 def kept_commits(repository: Repository, run_id: str) -> tuple[str | None, str | None]:
-    """The run's commit, and the one after it with its documents, as far as they were made."""
+    """Return the run's commit and the following one with its documents, each None if it was not made."""
     name = COMMITTED + run_ref(run_id)
     return repository.ref(f"{name}/work"), repository.ref(f"{name}/artifacts")
 
 
 def branches_of(repository: Repository, slug: str) -> dict[str, str]:
-    """Every branch that is named after a feature, and its commit."""
+    """Return every branch named after a feature, with its commit."""
     under = ("refs/heads/feature/", "refs/heads/feature-*")
     listed = repository.git.run("for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", *under)
     pairs = (line.rpartition(" ") for line in text_of(listed).splitlines())
@@ -116,7 +117,7 @@ def branches_of(repository: Repository, slug: str) -> dict[str, str]:
 
 
 def _imperative(word: str) -> str:
-    """One of the plainest verbs as one tells somebody to do it; others could be nouns and stay as they are."""
+    """Return the imperative of a common verb; other words could be nouns and stay unchanged."""
     stems = [word.removesuffix(ending) + more for ending in ("s", "es", "ed") for more in ("", "e")]
     return next((stem for stem in stems if stem in _PLAINEST), word)
 
@@ -147,7 +148,7 @@ def _message(context: FeatureContext, subject: str, body: str, bundle_sha256: st
 
 
 def _work(context: FeatureContext, tree: str, message: str) -> str:
-    """The run's one commit."""
+    """Make the commit of the run's work."""
     repository = context.repository
     base = repository.commit(context.order.base_commit)
     made, _ = kept_commits(repository, context.run_id)
@@ -173,7 +174,7 @@ def _work(context: FeatureContext, tree: str, message: str) -> str:
 
 
 def _artifacts(context: FeatureContext, work: str) -> str:
-    """The commit after it: the feature folder as the run wrote it, and a sealed copy of the ledger."""
+    """Make the commit of the feature folder and a sealed copy of the ledger, after the work's commit."""
     repository, layout = context.repository, context.layout
     _, made = kept_commits(repository, context.run_id)
     if made is not None:
@@ -211,7 +212,7 @@ def _plain_files(context: FeatureContext, folder: str) -> list[str]:
 
 
 def _keep(context: FeatureContext, name: str, made: str) -> str:
-    """Keeps a commit from being cleaned away, before anything says that it is there."""
+    """Protect a commit from garbage collection before anything names it."""
     ref = f"{COMMITTED}{run_ref(context.run_id)}/{name}"
     if not move_ref(context.repository, ref, made, None, why="commit"):
         return context.repository.commit(ref)  # another process was quicker
@@ -220,7 +221,7 @@ def _keep(context: FeatureContext, name: str, made: str) -> str:
 
 
 def _branch(context: FeatureContext, work: str, top: str) -> str:
-    """The branch that holds the commit: the first of its names that does, or that is free."""
+    """Return the branch that holds the commit: the first of its names that does, or the first free one."""
     repository, slug = context.repository, context.order.slug
     for name, tip in sorted(branches_of(repository, slug).items(), key=lambda pair: (len(pair[0]), pair[0])):
         if repository.is_ancestor(work, tip):
@@ -239,7 +240,7 @@ def _branch(context: FeatureContext, work: str, top: str) -> str:
 
 
 def _switched(context: FeatureContext, branch: str, top: str) -> str | None:
-    """None if the checkout is on the branch now; otherwise why it stays where it is."""
+    """Switch the checkout to the branch; return None, or why the checkout stays where it is."""
     order, repository = context.order, context.repository
     there = CheckoutPosition(top, branch)
     if not order.finish.checkout:
@@ -251,7 +252,7 @@ def _switched(context: FeatureContext, branch: str, top: str) -> str | None:
 
 
 def commit_whole(context: FeatureContext, tip: str) -> None:
-    """Commits what was proven, and nothing else, with the bundle that tells of it."""
+    """Commit exactly what was proven, with the hash of its evidence bundle."""
     proven = context.ledger.observations(context.run_id, WHOLE)
     if not proven or proven[-1].detail["commit"] != tip:
         raise UsageError("the target is not what was proven", next_step=f"fairwitness resume {context.run_id}")
@@ -279,7 +280,7 @@ def rollback_command(run_id: str) -> str:
 
 
 def _body(context: FeatureContext) -> str:
-    """What was done, task by task, as it was merged."""
+    """Return the body of the commit message: the merged tasks."""
     plan = plan_of(context)
     merged = context.state().tasks
     tasks = () if plan is None else plan.agent_output.payload.tasks
@@ -287,7 +288,7 @@ def _body(context: FeatureContext) -> str:
 
 
 def _assisted(context: FeatureContext) -> tuple[str, ...]:
-    """Every model that answered, as far as anybody said."""
+    """Return every model that answered, as far as it was reported."""
     rows = context.ledger.observations(context.run_id, ENDED)
     models = (row.detail["outcome"].get("model") for row in rows)
     return tuple(dict.fromkeys(str(model) for model in models if model))

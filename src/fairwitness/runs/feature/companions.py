@@ -1,4 +1,5 @@
-"""`feature.md` and `design.md`: what people read, rendered from the documents that machines read."""
+"""The pages that people read, rendered from the documents of agents: `feature.md`, `design.md`, `plan.md` and
+reviews."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -36,12 +37,12 @@ NOT_SAID = "not said"
 
 
 def feature_page(spec: SpecOutput) -> str:
-    """`feature.md`."""
+    """Return `feature.md`."""
     return page(_feature(spec.agent_output.payload, spec.completion.summary), whole=f"`{SPEC_FILE}`")
 
 
 def rendered_from(file: str, role: str) -> Markdown:
-    """The line under every title that says whose words these are."""
+    """Return the line under each title that says where the text comes from."""
     return Markdown(f"Rendered by Fair Witness from `{file}`, which is what the {role} returned: claims, not evidence.")
 
 
@@ -118,7 +119,7 @@ def _concerns(log: PushbackLog | None) -> Iterator[Markdown]:
 
 
 def design_page(design: DesignOutput) -> str:
-    """`design.md`: one part for each part of the document, so that the two match."""
+    """Return `design.md`, with one section for each part of the document."""
     return page(_design(design.agent_output.payload, design.completion.summary), whole=f"`{DESIGN_FILE}`")
 
 
@@ -165,7 +166,7 @@ def _confidence(decision: DesignDecision) -> str:
 
 
 def _inside(entry: Markdown) -> Markdown:
-    """An entry of a list inside the entry before it."""
+    """Indent a list entry below the one before it."""
     return Markdown("\n".join(f"  {each}".rstrip() for each in entry.split("\n")))
 
 
@@ -181,7 +182,7 @@ def _decision(decision: DesignDecision) -> Iterator[Markdown]:
 
 
 def beyond(payload: AgentDocument) -> Iterator[Markdown]:
-    """What a document says besides what its schema knows."""
+    """Yield the fields of a document that its schema does not know."""
     more = {name: value for name, value in payload.plain().items() if name in (payload.model_extra or {})}
     if more:
         yield Markdown("## Besides")
@@ -193,7 +194,7 @@ PLAN_FILE = "plan-output.yaml"
 
 
 def plan_page(plan: PlanOutput, tasks: Mapping[str, TaskDocument]) -> str:
-    """`plan.md`; `tasks` are the task documents by their ids."""
+    """Return `plan.md`; `tasks` are the task documents by id."""
     return page(_plan(plan, tasks), whole=f"`{PLAN_FILE}` and `tasks/`")
 
 
@@ -232,7 +233,8 @@ def _plan(plan: PlanOutput, documents: Mapping[str, TaskDocument]) -> Iterator[M
 
 
 def steps_of(tasks: Sequence[PlannedTask]) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
-    """Which tasks can begin together, step by step, and which never can: in a ring, or waiting for no task of ours."""
+    """Return the tasks that can start together, step by step, and those that never can: in a cycle, or waiting for
+    an unknown task."""
     steps: list[tuple[str, ...]] = []
     waiting = {each.id: set(each.depends_on) for each in tasks}
     done: set[str] = set()
@@ -316,17 +318,17 @@ HEADINGS: dict[Category, str] = {
 
 
 def review_verdict(review: ReviewReturn) -> ReviewVerdict:
-    """Schema 9: the verdict is derived, so it cannot be milder than what was found."""
+    """Return the verdict derived from the findings (schema 9), so that it cannot be milder than they are."""
     return verdict_of(review)
 
 
 def verdict_page(review: ReviewReturn) -> str:
-    """`review-verdicts/<scope>-<perspective>.yaml`."""
+    """Return `review-verdicts/<scope>-<perspective>.yaml`."""
     return render(review_verdict(review).plain(), Format.YAML)
 
 
 def findings_page(review: ReviewReturn) -> str:
-    """`review-findings/<scope>-<perspective>.md`."""
+    """Return `review-findings/<scope>-<perspective>.md`."""
     return page(_findings(review), whole="the reviewer's answer in the ledger")
 
 
@@ -337,10 +339,10 @@ def _findings(review: ReviewReturn) -> Iterator[Markdown]:
         "Rendered by Fair Witness from what the reviewer returned: claims, not evidence. The verdict follows by rule."
     )
     yield line(review.summary)
-    yield Markdown("## CategoryVerdict")
+    yield Markdown("## Verdict")
     yield Markdown(f"Overall: **{verdict.overall.value}**")
     yield table(
-        ("Category", "CategoryVerdict", "Findings"),
+        ("Category", "Verdict", "Findings"),
         [
             (
                 each.value,
@@ -364,7 +366,7 @@ def _shown(verdict: CategoryVerdict) -> Markdown:
 
 
 def _of(review: ReviewReturn, category: Category) -> list[ReviewFinding]:
-    """A category's findings, worst first."""
+    """Return a category's findings, the worst first."""
     found = [each for each in review.findings if each.category is category]
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
 

@@ -1,7 +1,7 @@
-"""Where a feature run is at home: its order, its folder, its ledger and its repository; and its documents.
+"""The context of a feature run: its order, folders, ledger, repository and documents.
 
-A document is stored under its hash and under its path, and one event names both. Read again it comes from the hash, so
-what somebody does to the files of the feature folder meanwhile changes nothing that the run goes by.
+A document is stored under its hash and under its path, and one event names both. It is read again by its hash, so
+changes to the files of the feature folder do not affect the run.
 """
 
 import threading
@@ -38,14 +38,14 @@ ORDER = "order"
 
 
 class FoldedState:
-    """The state of a run, kept up to date event by event."""
+    """The state of a run, updated event by event."""
 
     def __init__(self) -> None:
         self._state: FeatureState | None = None
         self._guard = threading.Lock()
 
     def now(self, ledger: Ledger, run_id: str) -> FeatureState:
-        """After everything that stands in the ledger."""
+        """Return the state after all events in the ledger."""
         with self._guard:
             news = tuple(ledger.events(run_id, after=self._state.seq if self._state is not None else 0))
             if news or self._state is None:
@@ -62,7 +62,7 @@ class FoldedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureContext:
-    """One run."""
+    """The context of one run."""
 
     run_id: str
     order: FeatureOrder
@@ -70,33 +70,33 @@ class FeatureContext:
     shadow: Shadow
     ledger: Ledger
     files: Store
-    """Of the person's checkout; the feature folder is beneath it."""
+    """The person's checkout, which contains the feature folder."""
     kept: Store
-    """Of the state folder; what is kept by its hash is in it."""
+    """The state folder, where contents are stored by hash."""
     state_folder: Path
     clock: Clock = system_clock
     folded: FoldedState = field(default_factory=FoldedState)
 
     @property
     def layout(self) -> FeatureLayout:
-        """Where the feature's files are."""
+        """Return the paths of the feature's files."""
         return FeatureLayout(self.order.slug)
 
     def now(self) -> str:
-        """This moment."""
+        """Return the current timestamp."""
         return spell(self.clock())
 
     def state(self) -> FeatureState:
-        """The run as its events tell it."""
+        """Return the state of the run, folded from its events."""
         return self.folded.now(self.ledger, self.run_id)
 
     def write_event(self, *events: EventData, task: str | None = None, attempt: int | None = None) -> None:
-        """Writes events in one record."""
+        """Write events in one record."""
         now = self.now()
         self.ledger.record(self.run_id, lambda record: write_events(record, events, now, task=task, attempt=attempt))
 
     def write(self, work: Callable[[Record], object]) -> None:
-        """Writes a record."""
+        """Write a record."""
         self.ledger.record(self.run_id, work)
 
     def new_observation(
@@ -110,7 +110,7 @@ class FeatureContext:
         task_id: str | None = None,
         tree: str | None = None,
     ) -> Observation:
-        """Something this run saw, to be recorded."""
+        """Return an observation of this run, to be recorded."""
         return Observation(
             run_id=self.run_id,
             task_id=task_id,
@@ -124,7 +124,7 @@ class FeatureContext:
         )
 
     def put(self, path: str, content: bytes | str) -> str:
-        """Stores a file of the feature folder; again it does nothing. Its hash."""
+        """Store a file of the feature folder and return its hash. A repeated call does nothing."""
         data = content.encode() if isinstance(content, str) else content
         digest = keep(self.kept, data)
         self.files.put(path, data)
@@ -134,20 +134,20 @@ class FeatureContext:
         return digest
 
     def put_document(self, path: str, document: Contract) -> str:
-        """Stores a typed document as YAML."""
+        """Store a typed document as YAML and return its hash."""
         return self.put(path, yaml_text.render(document.plain()))
 
     def kept_bytes(self, sha256: str) -> bytes:
-        """What was kept under a hash."""
+        """Return the content stored under a hash."""
         return self.kept.get(f"outputs/{sha256.removeprefix('sha256:')}", sha256=sha256)
 
     def get(self, path: str) -> bytes | None:
-        """A file of the run as it was last stored; None if it never was."""
+        """Return a file of the run as it was last stored, or None."""
         digest = self.state().artifacts.get(path)
         return None if digest is None else self.kept_bytes(digest)
 
     def document(self, path: str, contract: type[C]) -> C:
-        """A typed document of the run; `UsageError` if it was never stored."""
+        """Return a typed document of the run; raise `UsageError` if it was never stored."""
         data = self.get(path)
         if data is None:
             raise UsageError(f"run {self.run_id} has no {path}", next_step=f"fairwitness status {self.run_id}")
@@ -155,7 +155,7 @@ class FeatureContext:
 
 
 def write_beginning(context: FeatureContext, budget: BudgetTable) -> None:
-    """The first record of a run: its order with its budget, and the event that tells of it."""
+    """Write the first record of a run: its order with its budget, and the event of its start."""
     order = context.order
     started = FeatureRunStarted(
         slug=order.slug,
@@ -177,7 +177,7 @@ def write_beginning(context: FeatureContext, budget: BudgetTable) -> None:
 def write_events(
     record: Record, events: Iterable[EventData], now: str, *, task: str | None = None, attempt: int | None = None
 ) -> None:
-    """Events of a feature run, inside a record."""
+    """Add events of a feature run to a record."""
     for event in events:
         data = event.plain()
         record.event(Workflow.FEATURE, data.pop("type"), data, timestamp=now, task=task, attempt=attempt)

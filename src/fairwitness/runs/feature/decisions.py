@@ -1,7 +1,7 @@
-"""The next move of a run: looked at, decided and written down in one record, under a number of its own.
+"""Decisions: the facts, the decision and its events are written in one record, under a number.
 
-A step that is repeated after a crash finds its decision and takes no other. Whoever replays a run takes the facts that
-stand beside each decision and must come to the same.
+A step that is repeated after a crash finds its decision. Replaying a run takes the facts stored with each decision and
+must arrive at the same one.
 """
 
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ class TakenDecision(NamedTuple):
 
 
 def take_decision(context: FeatureContext, after: int) -> TakenDecision:
-    """The decision that follows the one of this number."""
+    """Return the decision after the one with this number; make and record it if it does not exist."""
     number = after + 1
     while (row := context.ledger.observation(context.run_id, f"{DECISION}:{number}")) is not None:
         known = read(row)
@@ -66,7 +66,7 @@ def take_decision(context: FeatureContext, after: int) -> TakenDecision:
 
 
 def answered(context: FeatureContext, event: ApprovalAnswered, now: str, *, said: str | None = None) -> ApprovalRecord:
-    """The row of an answer; `said` is what a person wrote beside it."""
+    """Return the row of an answer; `said` is the person's comment."""
     return ApprovalRecord(
         gate_id=event.gate_id,
         run_id=context.run_id,
@@ -80,12 +80,12 @@ def answered(context: FeatureContext, event: ApprovalAnswered, now: str, *, said
 
 
 def read(row: Observation) -> Decision:
-    """A decision that was taken."""
+    """Return a recorded decision."""
     return _SHAPE.validate_python(row.detail["decision"])
 
 
 def facts_behind(row: Observation) -> FeatureFacts:
-    """What it was taken from."""
+    """Return the facts from which a decision was made."""
     return FeatureFacts.model_validate(row.detail["facts"])
 
 

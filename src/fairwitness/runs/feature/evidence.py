@@ -1,4 +1,9 @@
-"""The evidence about one attempt: what is run, what becomes of the verifier's words, and what it all comes to."""
+"""The evidence about one attempt: its checks, the verdicts on its acceptance criteria, and its verification report.
+
+Criteria are judged by running the commands that the verifier proposed and by looking at the places it named. A
+command's result is recorded at once, under its key; the claims and the conclusion follow in one record. After a crash
+the recorded results are found, and a repeated call returns the recorded conclusion.
+"""
 
 import hashlib
 import threading
@@ -38,29 +43,29 @@ from fairwitness.verify.model import CheckRequest, refuse_stopped
 from fairwitness.verify.subject import VerifyDeps, harness_of, ignore_progress, prove
 
 KIND = "criteria"
-"""The kind of observation that ends the judging of a task's criteria."""
+"""The kind of observation that concludes the judging of a task's criteria."""
 VERIFIER = "verifier"
 NAMED = 3
-"""How many failing tests a sentence lists."""
+"""The most failing tests that a sentence lists."""
 
 
 class CriterionVerdict(NamedTuple):
-    """One criterion and what came of it."""
+    """One criterion and its verdict."""
 
     check: str
     criterion: str
     met: bool | None
-    """None if nobody can say."""
+    """None if the criterion cannot be judged."""
     text: str
-    """Why, in one clause."""
+    """The reason, in one clause."""
     claim: dict[str, object] | None = None
-    """The body of the claim that it rests on."""
+    """The body of the claim on which the verdict rests."""
     seen: str | None = None
-    """What the harness saw that speaks against a command that said yes."""
+    """What the harness saw that contradicts a command that passed."""
 
     @property
     def sentence(self) -> str:
-        """What is told of a criterion that is not met."""
+        """Return the sentence about a criterion that is not met."""
         return f"{self.check} is {'unjudged' if self.met is None else 'unmet'}: {self.criterion} ({self.text})"
 
 
@@ -76,10 +81,10 @@ def judge(
     head: Side,
     stop: threading.Event,
 ) -> tuple[str, ...]:
-    """Writes one row for each criterion that can be judged; what is unmet or unjudged, in words.
+    """Record one row for each criterion that can be judged; return sentences about those that are unmet or unjudged.
 
-    It blocks and runs commands; once `stop` is set the running one is killed and `Stopped` is raised. Without a report
-    nothing is written, and a later one is heard. `UsageError` if the round was about another tree.
+    This blocks and runs commands; when `stop` is set, the running command is killed and `Stopped` is raised. Without a
+    report nothing is written, so a later report still counts. Raise `UsageError` if the round was about another tree.
     """
     subject = VerifySubject(task_id=task, round=round_)
     recorded_outcome(verify_deps.ledger, run_id, subject, base=base.tree, head=head.tree)  # refuses other trees
@@ -98,7 +103,7 @@ def judge(
 
 
 def _name_of(run_id: str, subject: VerifySubject) -> str:
-    """The same at every try; short, since a path must fit into the name of a socket."""
+    """Return a folder name that is the same for every try, and short, since a socket path must fit into it."""
     return f"criteria-{hashlib.sha256(f'{run_id} {subject.name}'.encode()).hexdigest()[:12]}"
 
 
@@ -183,7 +188,7 @@ def _ran(name: str, criterion: str, spec: CheckSpec, ran: Ran) -> CriterionVerdi
 
 
 def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView) -> CriterionVerdict:
-    """A claim is taken down only if there is such a place."""
+    """Accept a claim about a place only if the place exists."""
     spoken = f"{place.path}:{place.line}"
     content = tree.read(place.path)
     if content is None:
@@ -200,7 +205,7 @@ def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView) -> Cri
 def _conclude(
     verify_deps: VerifyDeps, run_id: str, subject: VerifySubject, head: Side, judged: Sequence[CriterionVerdict]
 ) -> tuple[str, ...]:
-    """Writes everything that was not run, and what came of all."""
+    """Record everything that was not run, and the conclusion."""
     now = spell(verify_deps.clock())
     missing = tuple(each.sentence for each in judged if each.met is not True)
 
@@ -257,7 +262,7 @@ class AttemptEvidence:
     def run(
         self, order: AttemptOrder, attempt: RecordedAttempt, *, declared: tuple[str, ...] | None, stop: threading.Event
     ) -> None:
-        """Runs the checks before and after the change."""
+        """Run the checks before and after the change."""
         prove(
             self._verify_deps,
             self._context.run_id,
@@ -276,7 +281,7 @@ class AttemptEvidence:
         report: VerificationReport | None,
         stop: threading.Event,
     ) -> tuple[str, ...]:
-        """Judges the task's criteria one by one; what is unmet or unjudged."""
+        """Judge the task's criteria; return sentences about those that are unmet or unjudged."""
         return judge(
             self._verify_deps,
             self._context.run_id,
@@ -297,7 +302,7 @@ class AttemptEvidence:
         report: VerificationReport | None,
         unmet: tuple[str, ...],
     ) -> None:
-        """Compares what was said with what was seen, and writes the task's verification report."""
+        """Compare the claims with the observations, and write the task's verification report."""
         context = self._context
         self._measure(order, attempt)
         baseline = context.ledger.tally(context.run_id, order.node, Phase.BASELINE, order.attempt - 1)
@@ -329,7 +334,7 @@ class AttemptEvidence:
         context.put_document(path, whole)
 
     def _measure(self, order: AttemptOrder, attempt: RecordedAttempt) -> None:
-        """A task that grew beyond its limit should have been two; one that changed nothing was not carried out."""
+        """Record whether the task stayed within its size limit, and whether it changed anything."""
         context, key = self._context, f"{LINES}:{order.node}:{order.attempt}"
         if context.ledger.observation(context.run_id, key) is not None:
             return
@@ -353,7 +358,7 @@ class AttemptEvidence:
         killpoint("feature.measured")
 
     def rendered(self, order: AttemptOrder) -> str:
-        """What was run, as a verifier is shown it."""
+        """Return what was run, as a verifier is shown it."""
         context = self._context
         rows = (
             *context.ledger.tally(context.run_id, order.node, Phase.BASELINE, order.attempt - 1).rows,

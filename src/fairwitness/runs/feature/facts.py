@@ -1,6 +1,6 @@
-"""The facts of a feature run as they stand now: from its events, the rows of its ledger, and its documents.
+"""The current facts of a feature run, read from its events, ledger rows and documents.
 
-Nothing is carried along: two processes that look see the same, and whatever is not there is not made up.
+Nothing is cached between calls, so two processes read the same facts.
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ _AT_WORK = (Step.IMPLEMENT.value, Step.VERIFY.value)
 
 
 def task_facts(context: FeatureContext, state: FeatureState, graphs: tuple[TaskGraph, ...]) -> Iterator[TaskFacts]:
-    """Of every task of the plan, in its order."""
+    """Return the facts of every task of the plan, in its order."""
     plan = plan_of(context)
     if plan is None:
         return
@@ -93,12 +93,12 @@ def _task(
 
 
 def attempt_facts(context: FeatureContext, task: str, number: int, document: TaskDocument | None) -> TaskFacts:
-    """What is known of one attempt, by the number of its graph; a fix has no document, and no criteria."""
+    """Return the facts of one attempt, by the number of its graph; a fix has no document and no criteria."""
     return _evidence_facts(context, task, number, recorded_attempt(context, task, number), document)
 
 
 def whole_of(context: FeatureContext) -> TaskFacts | None:
-    """The whole change on the tree that would be committed; None until its checks ran on it."""
+    """Return the facts of the whole change on the tree to be committed; None until its checks ran."""
     rows = context.ledger.observations(context.run_id, WHOLE)
     if not rows:
         return None
@@ -140,13 +140,13 @@ def _evidence_facts(
 
 
 REFUSED = "refused"
-"""What a call brought that could be read and yet cannot be taken: a plan that breaks its limits."""
+"""The kind of observation for an answer that is readable but refused, such as a plan that breaks its limits."""
 HELP = "help"
-"""Stands in the id of a call that settles a conflict."""
+"""Part of the id of a call that solves a merge conflict."""
 
 
 def facts_of(context: FeatureContext) -> FeatureFacts:
-    """Everything a decision looks at."""
+    """Return all facts that a decision reads."""
     state = context.state()
     step = None if state.current_step is None else Step(state.current_step)
     refused = {row.subject for row in context.ledger.observations(context.run_id, REFUSED)}
@@ -181,7 +181,7 @@ def _permission(context: FeatureContext, state: FeatureState) -> tuple[CanStart,
 
 
 def raised_here(ledger: Ledger, run_id: str, state: FeatureState) -> Raised | None:
-    """What the step at hand was worried about; None if it says no such things, or has not said any yet."""
+    """Return the concerns that the current step raised; None if it raises none, or has not yet."""
     if state.current_step not in (Step.SETUP.value, Step.SPEC.value):
         return None
     for dispatch_id, dispatch in reversed(tuple(state.dispatches.items())):
@@ -261,12 +261,13 @@ def _calls(
 
 
 def _helps(dispatch_id: str, dispatch: DispatchState) -> bool:
-    """Whether a call settled a conflict: what it comes to is told by the merge, and says nothing of the work itself."""
+    """Return whether a call solved a merge conflict: the merge reports its result, which says nothing about the work
+    itself."""
     return f"-{dispatch.instance}-{HELP}-" in dispatch_id
 
 
 def _facts(state: FeatureState, dispatches: dict[str, DispatchState], refused: set[str]) -> tuple[CallFacts, ...]:
-    """One for each instance: its tries in this life, or what it had done before."""
+    """Return the facts of each instance: its tries since the last resume, or what it had done before."""
     tries: dict[str, list[tuple[str, DispatchState]]] = {}
     for id_, dispatch in dispatches.items():
         tries.setdefault(call_of(dispatch), []).append((id_, dispatch))
@@ -303,7 +304,7 @@ def _review(context: FeatureContext, state: FeatureState, scope: ReviewScope, re
 
 
 def review_subject(context: FeatureContext, scope: ReviewScope) -> str:
-    """Under which name the rows of a review stand."""
+    """Return the subject under which the rows of a review are recorded."""
     return f"{context.order.slug}-{scope.value}-review"
 
 

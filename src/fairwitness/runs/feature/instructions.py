@@ -1,7 +1,7 @@
-"""Governed changes to instruction files: what a run proposed, and what a person let be written.
+"""Governed changes to instruction files: proposed by a run, written only after a person approves.
 
-A proposal is a row of the ledger, and beside it stands what the file was and what it would become. It is applied only
-while the file still is what it was then; the file is written before the second row, and a repeated call finds it.
+A proposal is a row of the ledger, stored with the old and the new content of the file. It is applied only while the
+file still has the old content. The file is written before the second row, and a repeated call finds it.
 """
 
 import difflib
@@ -33,14 +33,14 @@ _HUNK = re.compile(r"^@@", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """A file as it is and as it would be; an `after` of None is a patch that does not fit."""
+    """The current and the new text of a file; `after` is None if the patch does not fit."""
 
     before: str | None
     after: str | None
 
 
 def propose(context: FeatureContext, updates: Iterable[InstructionUpdate]) -> None:
-    """Records proposals, each once; what the filter refuses is recorded as refused and is no proposal."""
+    """Record each proposal once. What the filter refuses is recorded as refused."""
     for update in updates:
         name = name_of(update)
         if context.ledger.observation(context.run_id, name) is not None:
@@ -63,7 +63,7 @@ def propose(context: FeatureContext, updates: Iterable[InstructionUpdate]) -> No
 
 
 def proposals(context: FeatureContext) -> tuple[InstructionUpdate, ...]:
-    """What was proposed and is not applied, oldest first; what may never be applied is among it."""
+    """Return the proposals that are not applied, oldest first, including those that may never be applied."""
     return tuple(
         InstructionUpdate.model_validate(seen.detail["update"])
         for seen in context.ledger.observations(context.run_id, PROPOSED)
@@ -72,7 +72,7 @@ def proposals(context: FeatureContext) -> tuple[InstructionUpdate, ...]:
 
 
 def diff_of(context: FeatureContext, update: InstructionUpdate) -> str:
-    """What applying an update would change in the checkout, as a unified diff; `UsageError` if it does not fit."""
+    """Return what an update would change in the checkout, as a unified diff; raise `UsageError` if it does not fit."""
     planned = _planned(context, update)
     if planned.after is None:
         raise UsageError(f"the patch for {update.file_path} does not fit the file", next_step="edit the file yourself")
@@ -87,12 +87,12 @@ def diff_of(context: FeatureContext, update: InstructionUpdate) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines that end where git says so: a changed line end is a change that must be seen."""
+    """Split a text into lines as git does, so that a changed line end is visible as a change."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def apply(context: FeatureContext, update: InstructionUpdate, approved_by: str) -> None:
-    """Writes a proposed update into the checkout, once; `UsageError` if it may not be, and nothing is written."""
+    """Write a proposed update into the checkout, once. Raise `UsageError` and write nothing if it is not allowed."""
     name = name_of(update)
     proposed = context.ledger.observation(context.run_id, name)
     if proposed is None or proposed.kind != PROPOSED:
@@ -123,21 +123,21 @@ def apply(context: FeatureContext, update: InstructionUpdate, approved_by: str) 
 
 
 def name_of(update: InstructionUpdate) -> str:
-    """Under which key a proposal stands: the same update again is the same proposal."""
+    """Return the key of a proposal; the same update has the same key."""
     digest = content_hash(render_line(_plain(update)).encode(errors="surrogatepass"))
     return f"instruction:{digest.removeprefix('sha256:')[:16]}"
 
 
 def _plain(update: InstructionUpdate) -> dict[str, object]:
-    """The update without what an agent may have added to it."""
+    """Return the update without fields that an agent added."""
     return {name: value for name, value in update.plain().items() if name in InstructionUpdate.model_fields}
 
 
 def proposed_text(update: InstructionUpdate, old: str | None) -> str | None:
-    """The file as it would be; None if the patch does not fit the file, or changes nothing.
+    """Return the new text of the file; None if the patch does not fit or changes nothing.
 
-    A new file and what is appended stand in the patch as they are. A change is a unified diff or the whole new text,
-    a removal a diff or the very text that goes. Hunks are found by their lines, which must stand in the file once.
+    For a new file or an append, the patch is the text itself. For a change it is a unified diff or the whole new text,
+    for a removal a diff or the removed text. Hunks are located by their lines, which must occur exactly once.
     """
     patch = update.patch.replace("\r\n", "\n")
     if not patch.strip() or (old is None) != (update.change_type is InstructionChange.CREATE):
@@ -178,7 +178,7 @@ def _patched(old: str, patch: str) -> str | None:
 
 
 def _planned(context: FeatureContext, update: InstructionUpdate) -> PlannedChange:
-    """The file of the checkout and what would become of it; a file that is no plain text fits nothing."""
+    """Return the file's current text and the new one; a file that is not plain text fits no patch."""
     try:
         before = context.files.get(update.file_path, limit=_LIMIT).decode()
     except NotStored:
@@ -211,7 +211,8 @@ def _has_secret(update: InstructionUpdate) -> bool:
 
 
 def _is_written(context: FeatureContext, update: InstructionUpdate, proposed: Observation) -> bool:
-    """Whether an approved change stands in the file already: the one who wrote it died before the second row."""
+    """Return whether an approved change is in the file already, because a process died before it wrote the second
+    row."""
     try:
         written = content_hash(context.files.get(update.file_path, limit=_LIMIT))
     except StoreError:
@@ -237,7 +238,7 @@ def _moved(update: InstructionUpdate) -> FairWitnessError:
 def _record(
     context: FeatureContext, seen: Observation, update: InstructionUpdate | None = None, *, applied: bool = False
 ) -> None:
-    """Something seen, and in the same record the row about an update."""
+    """Record an observation, and in the same record the row about an update."""
 
     def write(record: Record) -> None:
         record.observation(seen)

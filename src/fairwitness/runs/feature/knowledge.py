@@ -1,7 +1,7 @@
-"""Step 8: what a run taught is kept, decided and proposed where it belongs, and what it cost is written down.
+"""Step 8: store what a run learned, log its decisions, propose instruction changes, and write its metrics.
 
-Nothing here holds a run up. A part that cannot be done is told in the ledger, and the others are done all the same;
-only a ledger that cannot be trusted or written stops everything.
+Nothing here blocks a run. A part that fails is recorded in the ledger and the other parts go on; only a ledger that
+cannot be trusted or written stops everything.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ _BROKEN = (DatabaseUnusable, EventsBroken, LedgerTampered, RowRefused)
 
 
 def learn(context: FeatureContext, output: KnowledgeOutput | None) -> None:
-    """Does everything that a run's end teaches; None if the agent failed. Again it does nothing twice."""
+    """Do everything for the end of a run; `output` is None if the agent failed. A repeated call does nothing twice."""
     if output is not None:
         payload = output.agent_output.payload
         updates = tuple(map(_judged, payload.knowledge_updates))
@@ -70,7 +70,7 @@ def learn(context: FeatureContext, output: KnowledgeOutput | None) -> None:
 
 
 def _part(context: FeatureContext, name: str, work: Callable[[], T]) -> T | None:
-    """Does one part, or says why it could not be done."""
+    """Run one part, or record why it failed."""
     try:
         return work()
     except _BROKEN:
@@ -82,14 +82,14 @@ def _part(context: FeatureContext, name: str, work: Callable[[], T]) -> T | None
 
 
 def _note(context: FeatureContext, seen: Observation) -> None:
-    """Something seen, written once."""
+    """Record an observation once."""
     if context.ledger.observation(context.run_id, seen.key) is None:
         context.write(lambda record: record.observation(seen))
         killpoint("feature.knowledge.noted")
 
 
 def _judged(update: KnowledgeUpdate) -> KnowledgeUpdate:
-    """An update as it is really stored: what the filter refuses says so, and shows no secret."""
+    """Return an update as it is stored: one that the filter refuses is marked as rejected and shows no secret."""
     key = " ".join(update.key.split())
     judged = judge_entry(key, update.value)
     if judged.is_allowed:
@@ -99,7 +99,7 @@ def _judged(update: KnowledgeUpdate) -> KnowledgeUpdate:
 
 
 def _remember(context: FeatureContext, updates: Sequence[KnowledgeUpdate]) -> None:
-    """Once: what a person forgot meanwhile stays forgotten."""
+    """Remember the updates once, so that what a person removed meanwhile stays removed."""
     learned = [
         MemoryEntry(type=update.type, key=update.key, value=update.value, run_id=context.run_id)
         for update in updates
@@ -116,7 +116,7 @@ def _remember(context: FeatureContext, updates: Sequence[KnowledgeUpdate]) -> No
 
 
 def _log(context: FeatureContext, entries: Sequence[DecisionLogEntry], *, refused: int) -> tuple[DecisionLogEntry, ...]:
-    """Adds what the log does not hold, under the next ids; the entries with the ids under which they stand."""
+    """Add the decisions that the log lacks, under the next ids; return the entries with their ids in the log."""
     if refused:
         detail: dict[str, object] = {"entries": refused, "grounds": [Objection.SECRET.value]}
         _note(
@@ -141,7 +141,7 @@ def _log(context: FeatureContext, entries: Sequence[DecisionLogEntry], *, refuse
 
 
 def _archived_log(context: FeatureContext) -> str:
-    """The longest log that earlier runs of this feature left: each went on from the one before it."""
+    """Return the longest log that earlier runs of this feature left; each run continued the one before."""
     name = context.layout.decisions.rpartition("/")[2]
     paths = [f"{folder}/{name}" for folder in context.files.folders(f"{context.layout.folder}/archive")]
     logs = [(path, context.files.get(path).decode()) for path in paths if context.files.exists(path)]
@@ -149,7 +149,7 @@ def _archived_log(context: FeatureContext) -> str:
 
 
 def _said(entry: DecisionLogEntry) -> tuple[str, str, str]:
-    """What makes two entries the same decision, whatever they are numbered."""
+    """Return what identifies a decision, whatever its number."""
     return entry.title.strip(), entry.rationale.strip(), entry.confidence.value
 
 
@@ -163,7 +163,7 @@ def _read_log(path: str, text: str) -> tuple[DecisionLogEntry, ...]:
 
 
 def _extended(path: str, old: str, known: Sequence[DecisionLogEntry], added: Sequence[DecisionLogEntry]) -> str:
-    """The log with more at its end, every byte before it as it was."""
+    """Return the log with entries appended, the bytes before them unchanged."""
     if not added:
         return old
     block = yaml_text.render([entry.plain() for entry in added])
@@ -197,7 +197,7 @@ def _store(
     updates: Sequence[KnowledgeUpdate],
     entries: Sequence[DecisionLogEntry],
 ) -> None:
-    """`knowledge-output.yaml`: the agent's document, with what really became of its parts and without secrets."""
+    """Store `knowledge-output.yaml`: the agent's document with the real fate of its parts, redacted."""
     change: dict[str, object] = {"knowledge_updates": tuple(updates)}
     if payload.decision_log_entries is not None:
         change["decision_log_entries"] = tuple(entries)
@@ -222,5 +222,5 @@ def _write_post_mortem(context: FeatureContext) -> None:
 
 
 def _day(context: FeatureContext) -> date:
-    """The day the run began: the same however often, and how late, this is asked."""
+    """Return the day on which the run began, which does not depend on when this is called."""
     return instant(context.state().started_at).date()

@@ -1,4 +1,4 @@
-"""What the ledger holds about a run's calls, evaluations and answers, asked for by SELECT."""
+"""Queries of the ledger for a run's calls, evaluations and gate answers."""
 
 import json
 
@@ -30,7 +30,7 @@ _EVALUATED = "SELECT COUNT(*) FROM artifact_evaluations WHERE run_id = ?"
 
 
 def dispatches(database: Database, run_id: str) -> tuple[Dispatch, ...]:
-    """Every call of an agent that ended, in the order in which they did."""
+    """Return every call of an agent that ended, in that order."""
     try:
         return tuple(
             Dispatch.model_validate(dict(zip(_COLUMNS, row, strict=True)))
@@ -43,7 +43,7 @@ def dispatches(database: Database, run_id: str) -> tuple[Dispatch, ...]:
 
 
 def telemetry(ledger: Ledger, run_id: str, state: FeatureState) -> Telemetry:
-    """What the calls of a run used, as far as anybody counted."""
+    """Return what the calls of a run used, as far as it was counted."""
     ends = [*ledger.observations(run_id, ENDED), *ledger.observations(run_id, CANCELLED)]
     used = [usage for end in ends if (usage := _usage(end)) is not None]
     counted = [usage for usage in used if usage.tokens is not None]
@@ -72,7 +72,7 @@ def _outcome(end: Observation) -> dict[str, object]:
 
 
 def _usage(end: Observation) -> Usage | None:
-    """What one call used; None if the row does not say."""
+    """Return what one call used; None if the row does not say."""
     try:
         return Usage.model_validate_json(json.dumps(_outcome(end)["usage"]))
     except (KeyError, ValidationError):
@@ -80,7 +80,7 @@ def _usage(end: Observation) -> Usage | None:
 
 
 def evaluations(database: Database, run_id: str) -> Evaluations:
-    """What agents thought of documents, and what they proposed for their instructions."""
+    """Return how agents rated documents, and which instruction changes they proposed."""
 
     def asked(name: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in database.read(BY_NAME[name].sql, (run_id,))]
@@ -102,7 +102,7 @@ def _rated(name: object, useful: object, clear: object) -> RatingAverage:
 
 
 def answers(database: Database, run_id: str) -> tuple[HumanAnswer, ...]:
-    """Who decided what; an answer that nobody gave is marked."""
+    """Return the answers at the gates; those that were given automatically are marked."""
     return tuple(
         HumanAnswer(gate, when, ApprovalMode(mode), option, bool(auto), actor, said)
         for gate, when, mode, option, auto, actor, said in database.read(_ANSWERS, (run_id,))

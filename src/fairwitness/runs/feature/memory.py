@@ -1,7 +1,8 @@
-"""What runs have learned about a repository, kept for later ones in `.fairwitness/knowledge.yaml`.
+"""What runs have learned about a repository, kept for later runs in `.fairwitness/knowledge.yaml`.
 
-The state folder is inside the repository, but no part of its commits: learning never makes a checkout dirty, and a
-person who wants the file in git can add it. It is text that anybody can edit, so what is read passes the filter again.
+The state folder is inside the repository but not part of its commits, so learning never makes a checkout dirty; a
+person who wants the file in git can add it. Anybody can edit the file, so its content passes the filter again when it
+is read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +27,7 @@ _READ_LIMIT = 1024 * 1024
 
 
 class MemoryEntry(Contract):
-    """One thing that was learned, and in which run."""
+    """One thing that a run learned."""
 
     type: KnowledgeType
     key: OneLine
@@ -35,18 +36,18 @@ class MemoryEntry(Contract):
 
 
 class _Remembered(Contract):
-    """The file: the oldest first."""
+    """The content of the file, the oldest entry first."""
 
     knowledge: tuple[MemoryEntry, ...]
 
 
 def has_secret(text: str) -> bool:
-    """Whether a text holds something that no file of ours may hold."""
+    """Return whether a text contains a secret."""
     return redact(text) != text
 
 
 def judge_entry(key: str, value: str) -> UpdateJudgement:
-    """Whether something may be remembered."""
+    """Return whether an entry may be remembered, and the grounds against it."""
     return judge_memory(key, value, has_secret=has_secret(value) or has_secret(f"{key}: {value}"))
 
 
@@ -57,15 +58,15 @@ class Memory:
     store: Store
 
     def entries(self) -> tuple[MemoryEntry, ...]:
-        """Everything that is remembered, the oldest first; `UsageError` if the file cannot be read."""
+        """Return all entries, the oldest first; raise `UsageError` if the file cannot be read."""
         if not self.store.exists(FILE):
             return ()
         return self._read(self.store.get(FILE, limit=_READ_LIMIT))
 
     def remember(self, learned: Sequence[MemoryEntry]) -> None:
-        """Adds entries that passed the filter; the same key replaces, and what is too old for the bounds leaves.
+        """Add entries. An entry with the same key is replaced, and the oldest ones beyond the limits are dropped.
 
-        `UsageError` if one does not pass: nothing is written then.
+        Raise `UsageError` and write nothing if an entry does not pass the filter.
         """
         for entry in learned:
             judged = judge_entry(entry.key, entry.value)
@@ -75,7 +76,7 @@ class Memory:
             self._revise(lambda known: _with(known, learned))
 
     def forget(self, key: str) -> bool:
-        """Takes an entry out; whether there was one."""
+        """Remove an entry; return whether it existed."""
         found: list[MemoryEntry] = []
 
         def without(known: tuple[MemoryEntry, ...]) -> tuple[MemoryEntry, ...]:
@@ -87,7 +88,7 @@ class Memory:
         return bool(found)
 
     def boxed(self) -> tuple[str, ...]:
-        """What later briefs show as data, the newest first; what would not pass the filter today is left out."""
+        """Return what later briefs show as data, the newest first, without entries that the filter refuses today."""
         return tuple(
             f"{entry.type.value} {entry.key}: {entry.value} (learned in run {entry.run_id})"
             for entry in reversed(self.entries())
@@ -114,7 +115,8 @@ class Memory:
 
 
 def _with(known: Iterable[MemoryEntry], learned: Sequence[MemoryEntry]) -> tuple[MemoryEntry, ...]:
-    """Entries that stand there already keep their place, so that telling again changes nothing."""
+    """Return the entries with the new ones added; existing ones keep their place, so that a repeated call changes
+    nothing."""
     entries = list(known)
     for entry in learned:
         if entry not in entries:

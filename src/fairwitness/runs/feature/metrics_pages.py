@@ -1,4 +1,4 @@
-"""What a run's agents cost and returned: the run log of a day, and the post-mortem of a run."""
+"""Pages about what a run's agents cost and returned: the run log of a day, and the post-mortem of a run."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ SLOWEST = 3
 
 @dataclass(frozen=True, slots=True)
 class RatingAverage:
-    """What a group of evaluations comes to: by an evaluator, or of a document."""
+    """The average of a group of evaluations, by evaluator or by document."""
 
     name: str
     usefulness: float
@@ -36,7 +36,7 @@ class RatingAverage:
 
 @dataclass(frozen=True, slots=True)
 class InstructionProposal:
-    """A change to instructions that the run proposed, or applied."""
+    """An instruction change that the run proposed or applied."""
 
     file: str
     change: str
@@ -46,24 +46,24 @@ class InstructionProposal:
 
 @dataclass(frozen=True, slots=True)
 class Evaluations:
-    """What agents thought of one another's documents, and what they would change in their instructions."""
+    """How agents rated each other's documents, and which instruction changes they proposed."""
 
     count: int
     by_evaluator: tuple[RatingAverage, ...]
     worst: tuple[RatingAverage, ...]
     """The documents rated least useful."""
     missing: tuple[tuple[str, str], ...]
-    """Document, and what somebody could not find in it."""
+    """Pairs of a document and what an agent did not find in it."""
     instructions: tuple[InstructionProposal, ...]
 
 
 def seconds(row: Dispatch) -> float:
-    """How long a call took; never less than nothing, whatever the clock did."""
+    """Return how long a call took; never negative, even if the clock was changed."""
     return max(0.0, (instant(row.completed_at) - instant(row.started_at)).total_seconds())
 
 
 def slowest_steps(rows: Sequence[Dispatch]) -> tuple[tuple[str, float], ...]:
-    """The steps that took longest, all their calls together."""
+    """Return the steps that took longest, all their calls together."""
     by_step: dict[str, float] = {}
     for row in rows:
         by_step[row.step] = by_step.get(row.step, 0.0) + seconds(row)
@@ -71,13 +71,13 @@ def slowest_steps(rows: Sequence[Dispatch]) -> tuple[tuple[str, float], ...]:
 
 
 def statuses(rows: Sequence[Dispatch]) -> Markdown:
-    """How many calls ended in what; every status is named, those that never came too."""
+    """Return the number of calls by status, including statuses that did not occur."""
     counted = Counter(row.status for row in rows)
     return Markdown(", ".join(f"{counted[status.value]} {status.value}" for status in DispatchStatus))
 
 
 def run_log_page(rows: Sequence[Dispatch], *, run_id: str, day: date) -> str:
-    """`agent-metrics/<day>-run-log.md`: every call of an agent."""
+    """Return `agent-metrics/<day>-run-log.md`, with every call of an agent."""
     return page(_run_log(rows, run_id, day), whole="`pipeline_telemetry` of the ledger")
 
 
@@ -93,7 +93,7 @@ def _run_log(rows: Sequence[Dispatch], run_id: str, day: date) -> Iterator[Markd
 
 
 def calls(rows: Sequence[Dispatch]) -> Markdown:
-    """A table of calls."""
+    """Return a table of calls."""
     return table(
         ("Step", "Role", "Instance", "Began", "Took", "Status", "Call", "Retries", "Notes"),
         [
@@ -115,7 +115,7 @@ def calls(rows: Sequence[Dispatch]) -> Markdown:
 
 
 def post_mortem_page(state: FeatureState, rows: Sequence[Dispatch], evaluations: Evaluations, *, day: date) -> str:
-    """`post-mortems/<day>-<slug>.md`: what went slowly, twice or wrong."""
+    """Return `post-mortems/<day>-<slug>.md`: what was slow, repeated or failed."""
     return page(_post_mortem(state, rows, evaluations, day), whole="the ledger")
 
 
@@ -180,7 +180,7 @@ def _again(state: FeatureState) -> Iterator[Markdown]:
 
 
 def evaluations_part(evaluations: Evaluations) -> Iterator[Markdown]:
-    """What agents thought of the documents they worked from: opinions, and shown as such."""
+    """Yield how agents rated the documents they worked from, marked as opinions."""
     yield Markdown(f"{counted(evaluations.count, 'evaluation')}; what agents say of documents is a claim.")
     yield _rated("Evaluator", evaluations.by_evaluator)
     yield _rated("Least useful", evaluations.worst)

@@ -1,7 +1,7 @@
-"""The questions that wait for a person: what is asked, what is known about it, and what each answer does.
+"""The approval gates of a run: the question, its context, and the effect of each answer.
 
-A question is made from the run's events and documents whenever somebody wants to see it, so it is the same after a
-restart; an answer is an event and a row, written once.
+A question is built from the run's events and documents each time it is shown, so it is the same after a restart. An
+answer is an event and a row, written once.
 """
 
 from collections.abc import Mapping
@@ -40,17 +40,17 @@ _DOES: Mapping[GateChoice, str] = {
     GateChoice.ABORT: "end the run; what it wrote is kept",
 }
 WANTS_WORDS = frozenset({GateChoice.MODIFY, GateChoice.EXPAND, GateChoice.REVISE, GateChoice.OTHER})
-"""Answers that mean nothing without a text."""
+"""Answers that require a text."""
 _SHOWN = 12
 
 
 def key_of(gate: str, visit: int) -> str:
-    """Under which name the engine waits for an answer."""
+    """Return the name of the engine's gate."""
     return f"{gate}.{visit}"
 
 
 def open_question(context: FeatureContext) -> ApprovalRequest | None:
-    """What the run waits for; None if for nobody."""
+    """Return the question that the run waits for, or None."""
     state = context.state()
     if state.ending is not None or state.current_step is None:
         return None
@@ -130,7 +130,7 @@ def _waived(context: FeatureContext, task: str) -> str:
 
 
 def answer(context: FeatureContext, option: str, said: str | None, actor: str) -> str:
-    """Writes an answer down, once; the name under which the engine waits for it."""
+    """Record an answer once; return the name of the engine's gate."""
     question = open_question(context)
     if question is None:
         raise UsageError(f"run {context.run_id} asks nothing", next_step="fairwitness inbox lists what waits for you")

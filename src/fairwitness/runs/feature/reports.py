@@ -1,7 +1,9 @@
-"""The verification report as it stands in the feature folder: opinions are the verifier's, all else is the ledger's.
+"""The verification report in the feature folder, and the comparison of an implementer's report with the observations.
 
-It also exists when the verifier failed or said nothing. Where its words and the ledger differ, the ledger holds, and
-the report names the difference.
+Opinions are the verifier's, everything else comes from the ledger. The report exists even if the verifier failed or
+said nothing. Where its words differ from the ledger, the ledger counts and the report names the difference. Numbers of
+tests are never compared: skipped tests, parameters and other merged work make them differ. What is compared is whether
+something passed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +27,9 @@ from fairwitness.rules.gates import task_gates, task_rows
 from fairwitness.runs.feature.context import FeatureContext
 
 KIND = "discrepancy"
-"""The kind of observation that says that a report was compared, and what came of it."""
+"""The kind of observation that records the comparison of a report."""
 BASELINE = "baseline-discrepancy"
-"""The check that shuts a gate: the reported baseline was not true."""
+"""The check that blocks a gate because the reported baseline was not true."""
 _SAID = {
     ChangeAction.CREATED: PathChangeKind.ADDED,
     ChangeAction.MODIFIED: PathChangeKind.MODIFIED,
@@ -38,12 +40,13 @@ _SAID = {
 def compare(
     report: ImplementationReport, changed: Sequence[ChangedPath], baseline: Tally, after: Tally
 ) -> tuple[str, ...]:
-    """Everything in which a report and what was seen differ, in words; the tallies are those of one round."""
+    """Return all differences between a report and the observations, in words; the tallies are those of one round."""
     return (*_files(report, changed), *_self_check(report, after), *untrue_baseline(report, baseline))
 
 
 def untrue_baseline(report: ImplementationReport, baseline: Tally) -> tuple[str, ...]:
-    """In what the reported baseline is not what the harness saw there; what it did not run is not compared."""
+    """Return how the reported baseline differs from what the harness saw; what the report did not run is not
+    compared."""
     seen: dict[str, bool] = {}
     for (name, _), passed in baseline_results(baseline).items():
         seen[name] = passed and seen.get(name, True)  # several of one name passed if all did
@@ -62,7 +65,7 @@ def _word(passed: bool) -> str:
 
 
 def _claimed(said: Baseline | SelfCheck) -> dict[str, bool]:
-    """What was said of each check; nothing of what was not run."""
+    """Return what was said about each check that was run."""
     claims: dict[str, bool] = {}
     if said.build_exit_code is not None:
         claims["build"] = said.build_exit_code == 0
@@ -73,7 +76,7 @@ def _claimed(said: Baseline | SelfCheck) -> dict[str, bool]:
 
 
 def _self_check(report: ImplementationReport, after: Tally) -> Iterator[str]:
-    """Only a claimed green is compared: who says that something is red has said enough."""
+    """Yield the claimed passes that are untrue; a reported failure needs no comparison."""
     last = max((row.round for row in after.rows), default=0)
     red = {
         row.check_name
@@ -112,9 +115,9 @@ def record(
     baseline: Sequence[str],
     tree: str | None = None,
 ) -> None:
-    """Writes once what a comparison found, also if that is nothing.
+    """Record once what a comparison found, even if that is nothing.
 
-    `baseline` is what `untrue_baseline` found: anything there is a check of its own that shuts the task's gate.
+    `baseline` is the result of `untrue_baseline`: if it is not empty, a check of its own blocks the task's gate.
     """
     key = f"{KIND}:{task}:{round_}"
     if context.ledger.observation(context.run_id, key) is not None:
@@ -150,9 +153,9 @@ def record(
 
 
 NO_ROWS = "verification"
-"""The finding of a task about which nothing was run."""
+"""The finding of a task for which nothing was run."""
 UNTIERED = 3
-"""Where a check stands that no tier names: inspections and criteria, which look at what the change does."""
+"""The tier of checks without one: inspections and criteria, which look at what the change does."""
 _SCHEMA = "1.0"
 _SUMMARY = 200
 _SECRETS = frozenset({"secrets", "readiness-secrets"})
@@ -163,7 +166,7 @@ WHERE run_id = ? AND task_id = ? AND phase IN ('baseline', 'after')
 
 
 class CheckDetail(NamedTuple):
-    """What a row says beside what a gate looks at."""
+    """The details of a row that a gate does not read."""
 
     tool: str | None
     command: str | None
@@ -172,14 +175,14 @@ class CheckDetail(NamedTuple):
 
 
 class ReportTimes(NamedTuple):
-    """When a verification began and ended, for a report that nobody signed."""
+    """When a verification began and ended, for a report without a verifier."""
 
     started_at: str
     completed_at: str
 
 
 def shown(ledger: Ledger, run_id: str, task: str) -> Mapping[int, CheckDetail]:
-    """Tools, commands and outputs of a task's rows, by the number of the row."""
+    """Return the tools, commands and outputs of a task's rows, by row number."""
     return {row[0]: CheckDetail(*row[1:]) for row in ledger.database.read(_ROWS, (run_id, task))}
 
 
@@ -194,7 +197,7 @@ def filled(
     when: ReportTimes,
     unmet: Sequence[str] = (),
 ) -> VerificationReport:
-    """The report of one task: `path` is where it will stand, `unmet` what `criteria.judge` returned."""
+    """Return the report of one task. `path` is its future path, `unmet` is the result of `judge`."""
     gates = task_gates(task, policy)
     judged = task_rows(task)
     after = [each for each in judged if _is_counted(each)]
@@ -236,7 +239,8 @@ def _optional(name: str, value: list[Any]) -> dict[str, Any]:
 
 
 def _is_counted(judged: ValuedRow) -> bool:
-    """Whether a row stands among the findings: red before and still red blocks nothing, and is named beside them."""
+    """Return whether a row counts as a finding. A check that was red before and still is blocks nothing and is
+    listed separately."""
     return judged.row.passed or judged.worth not in (RowWorth.RED_BEFORE_TOO, RowWorth.SILENT, RowWorth.UNKNOWN)
 
 
@@ -261,7 +265,7 @@ def _as_shown(row_id: int, provenance: str, rows: Mapping[int, CheckDetail]) -> 
 
 
 def _finding(judged: ValuedRow, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
-    """A row as a finding; what gave no evidence, or evidence of another tree, has not passed."""
+    """Return a row as a finding; a row without evidence, or with evidence of another tree, has not passed."""
     row = judged.row
     worthless = judged.worth in (RowWorth.NO_EVIDENCE, RowWorth.UNCONFINED, RowWorth.STALE)
     return {
@@ -304,7 +308,7 @@ def _before(row: CheckRow, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
 
 
 def _regressions(judged: Sequence[ValuedRow], rows: Mapping[int, CheckDetail]) -> list[dict[str, Any]]:
-    """Checks that held before and do not now; and where a check was red before too, what in it got worse."""
+    """Yield checks that passed before and fail now, and what got worse in checks that failed before."""
     found: dict[str, dict[str, Any]] = {}
     for row, worth in judged:
         got_worse = row.check_name == "regressions" and worth is RowWorth.FAILED
@@ -320,7 +324,7 @@ def _regressions(judged: Sequence[ValuedRow], rows: Mapping[int, CheckDetail]) -
 
 
 def _opinions(said: VerificationPayload | None, judged: Sequence[ValuedRow]) -> dict[str, Any]:
-    """What only the verifier can say, word for word."""
+    """Return what only the verifier can say, verbatim."""
     if said is None:
         return {}
     plain = said.plain()
@@ -358,7 +362,7 @@ def _completion(
     *,
     passes: bool,
 ) -> dict[str, Any]:
-    """The end by the ledger's word; how bad it is stays the verifier's opinion where it has one that fits."""
+    """Return the completion by the ledger; the severity is the verifier's opinion where that fits."""
     reasons = [answer.because for answer in gates if isinstance(answer, Blocked)]
     reasons += [f"{len(unmet)} criteria are unmet or unjudged"] if unmet else []
     opinion = report.completion.severity if report is not None else None
@@ -387,7 +391,7 @@ def _differences(
     *,
     passes: bool,
 ) -> Iterator[str]:
-    """Where the verifier's words are not the ledger's."""
+    """Yield where the verifier's words differ from the ledger."""
     if report is None:
         yield "the verifier left no report: everything here is from the ledger"
         return
@@ -419,7 +423,7 @@ def _differences(
 
 
 def _about_checks(said: VerificationPayload, task: TaskFacts, judged: Sequence[ValuedRow]) -> Iterator[str]:
-    """Each finding against the rows of the same name: they passed if all did."""
+    """Compare each finding with the rows of the same name; they passed if all did."""
     ours: dict[tuple[str, str], bool] = {}
     for row in (*(row for row, _ in judged), *_baseline(task)):
         key = (row.phase.value, row.check_name)

@@ -1,7 +1,7 @@
-"""Undoing what a feature run committed, without losing it: the commits stay under a ref of ours.
+"""Rollback: undo what a feature run committed without losing it, since the commits stay under a ref of ours.
 
-A branch that nobody built upon goes away, and a checkout that is on it goes back to where the run began. What was
-merged or built upon is undone by a commit that takes it back, and only if that is asked for.
+A branch without later commits is deleted, and a checkout on it returns to where the run began. Work that was merged or
+built upon is undone by a revert commit, and only with `--revert`.
 """
 
 import shlex
@@ -27,31 +27,31 @@ from fairwitness.runs.feature.setup import restore_command, snapshot_ref
 
 
 class RolledBack(NamedTuple):
-    """What was undone."""
+    """The result of a rollback."""
 
     run_id: str
     commit: str
     kept: str
-    """The ref under which the commits stay."""
+    """The ref that keeps the commits."""
     branches: tuple[str, ...]
-    """Branches that were deleted by this call."""
+    """The branches that this call deleted."""
     reverted_by: str | None
-    """The commit that takes the work back, if it had been merged or built upon."""
+    """The revert commit, if the work had been merged or built upon."""
     was_done: bool
-    """True if an earlier call had done all of it."""
+    """True if an earlier call had done everything."""
     now_on: str
     """Where the checkout is."""
     restore: str | None
-    """How to get back what was not committed when the run began; None if everything was."""
+    """The command that restores what was not committed when the run began; None if everything was committed."""
 
 
 class _CommittedRun(NamedTuple):
-    """What the ledger and the refs say of a run's commits."""
+    """The commits of a run, by the ledger and the refs."""
 
     run_id: str
     work: str
     top: str
-    """The last commit of the run: the one with its documents if there is one."""
+    """The last commit of the run: the one with its documents if it exists."""
     base: CheckoutPosition
     slug: str
     folder: str
@@ -70,7 +70,7 @@ def rollback(
     revert: bool = False,
     clock: Clock = system_clock,
 ) -> RolledBack:
-    """Undoes what a run committed; `UsageError` with what to do where something could be lost."""
+    """Undo what a run committed; raise `UsageError` with the next step if something could be lost."""
     run = _known(repository, ledger, run_id)
     release(repository, shadow)
     ours = {name: tip for name, tip in branches_of(repository, run.slug).items() if tip in (run.work, run.top)}
@@ -123,12 +123,12 @@ def _known(repository: Repository, ledger: Ledger, run_id: str) -> _CommittedRun
 
 
 def kept_name(run_id: str) -> str:
-    """The ref that keeps a run's commit."""
+    """Return the ref that keeps a run's commit."""
     return f"refs/fairwitness/committed/{run_ref(run_id)}/work"
 
 
 def _holders(repository: Repository, run: _CommittedRun, here: CheckoutPosition) -> set[str]:
-    """Every branch that holds the work; "HEAD" for a checkout that is on none and has gone beyond it."""
+    """Return every branch that contains the work; "HEAD" for a detached checkout that is beyond it."""
     listed = repository.git.run("for-each-ref", "--format=%(refname:lstrip=2)", f"--contains={run.work}", "refs/heads/")
     found = set(text_of(listed).splitlines())
     is_beyond = here.commit is not None and here.commit not in (run.work, run.top)
@@ -140,7 +140,7 @@ def _holders(repository: Repository, run: _CommittedRun, here: CheckoutPosition)
 def _removed(
     repository: Repository, shadow: Shadow, run: _CommittedRun, ours: dict[str, str], here: CheckoutPosition
 ) -> bool:
-    """Takes the branch away, and a checkout that is on it back; False if there was nothing left to do."""
+    """Delete the branch and move a checkout that is on it; return False if there was nothing left to do."""
     is_new = repository.ref(run.kept) is None
     on_it = here.commit in (run.work, run.top) and (here.branch is None or here.branch in ours)
     _refuse_elsewhere(repository, ours)
@@ -167,7 +167,7 @@ def _keep(repository: Repository, run: _CommittedRun) -> None:
 
 
 def _back_to(repository: Repository, run: _CommittedRun) -> CheckoutPosition:
-    """The branch that the run began on, wherever it is now, unless it is gone or checked out elsewhere."""
+    """Return the branch on which the run began, at its current commit, unless it is gone or checked out elsewhere."""
     branch = run.base.branch
     tip = None if branch is None else repository.ref(f"refs/heads/{branch}")
     if tip is None or f"refs/heads/{branch}" in dict(checked_out(repository)):
@@ -197,7 +197,7 @@ def _reverted(
     revert: bool,
     clock: Clock,
 ) -> tuple[str, bool]:
-    """The commit on the current branch that takes the work back, and whether it is new."""
+    """Return the commit on the current branch that reverts the work, and whether it is new."""
     before = [seen.subject for seen in ledger.observations(run.run_id, "revert")]
     for commit in before:
         if here.commit is not None and repository.ref(commit) and repository.is_ancestor(commit, here.commit):
@@ -220,7 +220,8 @@ def _reverted(
     if why_not is not None:
         raise UsageError(
             f"the work of run {run.run_id} is not taken back: {why_not}",
-            next_step=f"commit or stash what is not committed (git stash -u), then: {rollback_command(run.run_id)} --revert",
+            next_step="commit or stash what is not committed (git stash -u), then: "
+            f"{rollback_command(run.run_id)} --revert",
         )
     killpoint("feature.rollback.reverted")
     _keep(repository, run)

@@ -1,4 +1,4 @@
-"""Everything the body of a feature run asks for, for one run: decisions, actions, graphs, and how it is left."""
+"""The runner of a feature run: its decisions, actions, graphs, and the cleanup at its end."""
 
 from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from fairwitness.contracts.feature.order import KeepArtifacts
@@ -24,7 +24,7 @@ from fairwitness.verify.subject import VerifyDeps
 
 
 class RecordedDecision:
-    """A decision, as far as the body has to know it."""
+    """The part of a decision that the body reads."""
 
     def __init__(self, taken: TakenDecision, waits_at: str | None) -> None:
         self.number = taken.number
@@ -33,7 +33,7 @@ class RecordedDecision:
 
 
 class FeatureRunner:
-    """The desk of one run."""
+    """The runner of one feature run."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class FeatureRunner:
         self._graphs: dict[int, FeatureGraphRunner] = {}
 
     def _last_tip(self) -> str:
-        """What the books of its graphs say, whichever of them; before there is one, what the run began at."""
+        """Return where the last merge of any graph left the target, or the base commit."""
         graphs = graphs_of(self.context)
         return self.graph(graphs[-1].number).last_tip() if graphs else self.context.order.base_commit
 
     def _own_tip(self) -> str:
-        """What the run itself merged; what somebody else put there is none of its work."""
+        """Return the commit that the run itself merged; raise an error if somebody else moved the target."""
         target = self.context.order.target
         tip, left = self._merges.settled_tip(target), self._last_tip()
         if tip != left:
@@ -67,7 +67,7 @@ class FeatureRunner:
         return tip
 
     async def decide(self, after: int) -> RecordedDecision:
-        """The decision after the one of this number."""
+        """Return the decision after the one with this number."""
         taken = await run_blocking(take_decision, self.context, after)
         return RecordedDecision(taken, self._waits_at(taken))
 
@@ -80,12 +80,12 @@ class FeatureRunner:
         return key_of(decision.what[0], visit_of(self.context.state()))
 
     async def act(self, number: int, run_graph: RunGraph) -> None:
-        """Does what the decision of this number says."""
+        """Act on the decision with this number."""
         taken = await run_blocking(take_decision, self.context, number - 1)
         await self._actions.act(taken, run_graph)
 
     async def finish(self) -> None:
-        """Leaves nothing behind that only a run at work needs, and the run's own copy of its ledger."""
+        """Remove what only a running run needs, and export the run's copy of its ledger."""
         await run_blocking(self._finish)
 
     def _finish(self) -> None:
@@ -100,7 +100,7 @@ class FeatureRunner:
         killpoint("feature.exported")
 
     def graph(self, number: int) -> FeatureGraphRunner:
-        """The desk of one of the run's graphs."""
+        """Return the runner of one of the run's graphs."""
         if number not in self._graphs:
             known = {graph.number: graph for graph in graphs_of(self.context)}
             if number not in known:
@@ -111,5 +111,5 @@ class FeatureRunner:
         return self._graphs[number]
 
     async def options(self, number: int) -> GraphOptions:
-        """How a graph is to be carried out."""
+        """Return the options with which a graph is executed."""
         return await self.graph(number).options()

@@ -1,6 +1,6 @@
-"""How a feature run begins in git: what the checkout is like, what is kept of it, and a feature folder that is free.
+"""The start of a feature run in git: the state of the checkout, what is kept of it, a free feature folder and its name.
 
-Nothing here touches the person's index, files or branches. Each function may be repeated after a kill.
+Nothing here touches the person's index, files or branches. Each function can be repeated after a crash.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _ARCHIVE = "archive"
 
 
 class Hygiene(NamedTuple):
-    """What the checkout is like."""
+    """The state of the checkout."""
 
     head_commit: str | None
     """None before the first commit."""
@@ -45,7 +45,7 @@ class Hygiene(NamedTuple):
     """None if HEAD is detached."""
     is_dirty: bool
     in_progress: str | None
-    """A merge, a rebase, … that was begun and not ended."""
+    """A merge, rebase or similar that has not ended."""
 
     @property
     def is_unborn(self) -> bool:
@@ -54,7 +54,7 @@ class Hygiene(NamedTuple):
 
     @property
     def base(self) -> str:
-        """The commit to start from; `UsageError` for a checkout that nothing can start from."""
+        """Return the commit to start from; raise `UsageError` if there is none."""
         if self.in_progress is not None:
             raise UsageError(
                 f"a {self.in_progress} is under way in the checkout, so no feature is begun",
@@ -66,7 +66,7 @@ class Hygiene(NamedTuple):
 
 
 def look(repository: Repository) -> Hygiene:
-    """What the checkout is like now; `UsageError` for a bare repository, which has none."""
+    """Return the state of the checkout; raise `UsageError` for a bare repository."""
     if repository.top is None:
         raise UsageError(
             f"{visible(str(repository.git_dir))} is a bare repository, so no feature is begun in it",
@@ -80,14 +80,14 @@ def look(repository: Repository) -> Hygiene:
 
 
 def ready(repository: Repository) -> Hygiene:
-    """What the checkout is like, if a feature can begin there; one clear sentence otherwise."""
+    """Return the state of the checkout if a feature can start there; raise `UsageError` otherwise."""
     hygiene = look(repository)
     _ = hygiene.base  # refuses
     return hygiene
 
 
 def snapshot_ref(run_id: str) -> str:
-    """The ref that keeps what was not committed when a run began."""
+    """Return the ref that keeps what was not committed when a run began."""
     name = run_ref(run_id)
     if not is_safe_name(name):
         raise UsageError(f"{visible(run_id)!r} cannot name a ref", next_step="use letters, digits and '-'")
@@ -95,12 +95,12 @@ def snapshot_ref(run_id: str) -> str:
 
 
 def restore_command(run_id: str) -> str:
-    """How a person gets back into a clean checkout what was not committed when a run began."""
+    """Return the command that restores into a clean checkout what was not committed when a run began."""
     return f"git stash apply {snapshot_ref(run_id)}"
 
 
 def keep_dirty(repository: Repository, shadow: Shadow, run_id: str, identity: Identity) -> str | None:
-    """Keeps everything that is not committed under a ref, as `git stash` would; None if everything is.
+    """Keep everything uncommitted under a ref, as `git stash` would; return None if there is nothing.
 
     Files that are neither tracked nor ignored are kept too. The second parent holds the index.
     """
@@ -123,7 +123,7 @@ def keep_dirty(repository: Repository, shadow: Shadow, run_id: str, identity: Id
 
 
 def free_run_id(taken: Callable[[str], bool], clock: Clock) -> str:
-    """This second as a run id, or the next that no run has."""
+    """Return the current second as a run id, or the next one that is free."""
     moment = clock().astimezone(UTC).replace(microsecond=0)
     while taken(run_id := moment.strftime("%Y-%m-%dT%H:%M:%SZ")):
         moment += timedelta(seconds=1)
@@ -131,7 +131,7 @@ def free_run_id(taken: Callable[[str], bool], clock: Clock) -> str:
 
 
 def begin_files(context: FeatureContext) -> None:
-    """Keeps the baseline, hides the feature folder from git, archives earlier outputs and stores the request."""
+    """Keep the baseline, exclude the feature folder from git, archive earlier outputs and store the request."""
     keep_baseline(context.repository, context.run_id, context.repository.commit(context.order.base_commit), tag=True)
     killpoint("feature.begin.baseline")
     exclude(context)
@@ -142,7 +142,7 @@ def begin_files(context: FeatureContext) -> None:
 
 
 def exclude(context: FeatureContext) -> None:
-    """Lets git ignore the feature folder by a line in the repository's own list, which is never committed."""
+    """Exclude the feature folder in the repository's `info/exclude`, which is never committed."""
     line = f"/{context.layout.folder}/".encode()
 
     def with_line(old: bytes | None) -> bytes:
@@ -156,7 +156,7 @@ def exclude(context: FeatureContext) -> None:
 
 
 def _archive(context: FeatureContext) -> None:
-    """Moves what earlier runs left in the feature folder to their archives; once, before this run writes there."""
+    """Move what earlier runs left in the feature folder to their archives, once, before this run writes there."""
     key = f"archived:{context.run_id}"
     if context.ledger.observation(context.run_id, key) is not None:
         return
@@ -171,7 +171,7 @@ def _archive(context: FeatureContext) -> None:
 
 
 def note(context: FeatureContext, observation: Observation) -> None:
-    """Writes down what was seen, in a record of its own."""
+    """Record an observation in a record of its own."""
 
     def write(record: Record) -> None:
         record.observation(observation)
@@ -180,7 +180,7 @@ def note(context: FeatureContext, observation: Observation) -> None:
 
 
 def _sweep(context: FeatureContext, folder: str) -> None:
-    """Removes the folders in a folder that are empty now; a process that was killed may have emptied some of them."""
+    """Remove empty subfolders; a killed process may have emptied some."""
     for inner in context.files.folders(folder):
         if inner != f"{context.layout.folder}/{_ARCHIVE}":
             _sweep(context, inner)
@@ -189,7 +189,7 @@ def _sweep(context: FeatureContext, folder: str) -> None:
 
 
 def _outputs(context: FeatureContext, folder: str) -> Iterator[str]:
-    """Every plain file beneath the feature folder, but for what is archived already; links of anybody stay."""
+    """Yield every plain file below the feature folder except archived ones; symbolic links stay."""
     for entry in context.files.entries(folder):
         path = join(folder, entry.name)
         if entry.kind == "folder" and path != f"{context.layout.folder}/{_ARCHIVE}":
@@ -201,11 +201,11 @@ def _outputs(context: FeatureContext, folder: str) -> Iterator[str]:
 class _Owner(NamedTuple):
     run_id: str
     written: dict[str, set[str]]
-    """The hashes it wrote, by path."""
+    """The hashes that the run wrote, by path."""
 
 
 def _owners(ledger: Ledger, run_id: str, slug: str) -> list[_Owner]:
-    """Other runs of the same feature, the newest first, and what each wrote."""
+    """Return the other runs of the same feature, the newest first, with what each wrote."""
     found = []
     for other in sorted(ledger.runs(), reverse=True):
         began = ledger.last_event(other, "run_started")
@@ -220,9 +220,9 @@ def _owners(ledger: Ledger, run_id: str, slug: str) -> list[_Owner]:
 
 
 def _shelve(context: FeatureContext, path: str, owners: list[_Owner]) -> None:
-    """Moves one file to the archive of the run that wrote it, else of the last that wrote one of its name.
+    """Move a file to the archive of the run that wrote it, or else of the last run that wrote a file of that name.
 
-    What no run wrote is filed as what stood there before this one.
+    A file that no run wrote is archived as what was there before this run.
     """
     digest = content_hash(context.files.get(path))
     theirs = [owner.run_id for owner in owners if digest in owner.written.get(path, ())]
@@ -254,7 +254,7 @@ _LETTERS = str.maketrans(
         "υ": "y", "φ": "f", "χ": "ch", "ψ": "ps", "ω": "o",
     }
 )  # fmt: skip
-"""Letters that are no Latin letter with an accent, as they are commonly spelled with some."""
+"""Common Latin spellings of letters that are not a Latin letter with an accent."""
 
 
 def slug_of(request: str) -> str:
@@ -279,7 +279,7 @@ def slug_of(request: str) -> str:
 
 
 def _whole_words(words: list[str], limit: int = LIMIT) -> str:
-    """As many words as fit; a first one that is too long is cut."""
+    """Return as many words as fit; a first word that is too long is cut."""
     name = ""
     for word in words:
         longer = f"{name}-{word}" if name else word[:limit]

@@ -1,7 +1,7 @@
-"""Steps 5 and 6 for one task: an implementer in its worktree, the harness on what it left, and a verifier beside it.
+"""Steps 5 and 6 for one task: an implementer works in a worktree, the harness checks the result, a verifier reports.
 
-Whether an attempt is merged is asked of the same gates that decide about the run: the rows of the ledger answer, and no
-agent does.
+The gates that decide about the run also decide whether an attempt is merged. They read the rows of the ledger, not what
+an agent says.
 """
 
 from collections.abc import Mapping
@@ -35,13 +35,13 @@ _SUMMARY = 60
 
 
 class TaskImplementer:
-    """Lets an implementer work on a task; `Work` of a graph."""
+    """Lets an implementer work on a task (the `AgentWork` of a graph)."""
 
     def __init__(self, context: FeatureContext, graph: TaskGraph, caller: Caller, briefs: FeatureBriefs) -> None:
         self._context, self._graph, self._caller, self._briefs = context, graph, caller, briefs
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
-        """Asks it, and once more if it failed in a way that may pass; each try begins with the same files."""
+        """Call the implementer, and again after a transient failure; each try starts with the same files."""
         context = self._context
 
         def asked(dispatch_id: str, number: int) -> tuple[Brief, DispatchPosition]:
@@ -75,7 +75,7 @@ class TaskImplementer:
 
 
 class FeatureGraphRunner(ExclusiveTargetGraph):
-    """The desk of one graph of a feature run."""
+    """The runner of one graph of a feature run."""
 
     def __init__(
         self,
@@ -101,7 +101,8 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         self._evidence, self._folders = evidence, repo.worktrees
 
     async def commit(self, order: AttemptOrder, prepared: AttemptStart, worked: Worked) -> Candidate | None:
-        """What the agents left; also nothing is proven, so that it is on record what held before and what did not."""
+        """Commit the agents' work. An attempt without changes is proven too, so that the state of its checks is
+        recorded."""
         made = await super().commit(order, prepared, worked)
         if made is not None or order.conflict is not None:
             return made
@@ -112,7 +113,7 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         return Candidate(node=order.node, commit=tip, tree=self._context.repository.tree_of(tip))
 
     async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
-        """Runs the checks, asks the verifier, judges the criteria; the gates say what it comes to."""
+        """Run the checks, call the verifier and judge the criteria; the gates decide the result."""
         if order.conflict is not None:
             return await super().prove(order, prepared, candidate)
         context, evidence = self._context, self._evidence
@@ -131,7 +132,7 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
     async def _verified(
         self, order: AttemptOrder, prepared: AttemptStart, attempt: RecordedAttempt, document: TaskDocument
     ) -> VerificationReport | None:
-        """What the verifier says; None if it came to no report, and then its criteria are unjudged."""
+        """Return the verifier's report; None if it made none, and then its criteria are unjudged."""
         context = self._context
         seen = await run_blocking(self._evidence.rendered, order)
         folder = self._folders.named(order.run_id, order.node, order.attempt).folder

@@ -1,7 +1,7 @@
-"""The tasks of a run's plan, and the graphs in which they are carried out.
+"""The tasks of a run's plan, and the graphs that execute them.
 
-Each try at the plan's open tasks is a graph of its own with a number that counts on through the whole run: the attempts
-of its nodes, their branches and their rows in the ledger all have that number.
+Each try at the plan's open tasks is a graph with a number that counts through the whole run. The attempts of its nodes,
+their branches and their ledger rows have that number.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,27 +23,27 @@ from fairwitness.runs.graph.run_log import GRAPH, plain_graph
 
 TASKS, FIX = "tasks", "fix"
 FIX_NODE = "task-00"
-"""The one node of a graph that repairs what a code review found; planners count from 1."""
+"""The single node of a graph that repairs what a code review found; planners count from 1."""
 ATTEMPT = "attempt"
 
 
 class TaskGraph(NamedTuple):
-    """One graph of a run, as it was planned."""
+    """One graph of a run, as planned."""
 
     number: int
     kind: str
     iteration: int
-    """Of the plan; for a fix, the round of the review it follows."""
+    """The iteration of the plan; for a fix, the round of the review it follows."""
     nodes: tuple[str, ...]
     findings: tuple[str, ...]
     writes: tuple[str, ...]
     """What its nodes may write, if they say so."""
     life: int
-    """In which the run was then."""
+    """How often the run had been resumed by then."""
 
 
 class RecordedAttempt(NamedTuple):
-    """What an attempt brought forth, and what it is held against."""
+    """The result of an attempt, and the commit it is compared with."""
 
     base: str
     head: str
@@ -52,24 +52,24 @@ class RecordedAttempt(NamedTuple):
 
 
 def plan_of(context: FeatureContext) -> PlanOutput | None:
-    """The plan as it stands; None before there is one."""
+    """Return the current plan, or None before there is one."""
     if context.layout.plan not in context.state().artifacts:
         return None
     return context.document(context.layout.plan, PlanOutput)
 
 
 def task_of(context: FeatureContext, task: str) -> TaskDocument:
-    """One task of the plan."""
+    """Return the document of one task of the plan."""
     return context.document(context.layout.task(task), TaskDocument)
 
 
 def iteration_of(state: FeatureState) -> int:
-    """Which iteration of implementing and verifying a run is in."""
+    """Return the current iteration of implementing and verifying."""
     return state.replans[-1].iteration if state.replans else 1
 
 
 def graphs_of(context: FeatureContext) -> tuple[TaskGraph, ...]:
-    """Every graph that was begun, in order."""
+    """Return every graph that was started, in order."""
     rows = context.ledger.observations(context.run_id, GRAPH)
     return tuple(sorted((_graph(row.detail) for row in rows), key=lambda graph: graph.number))
 
@@ -88,7 +88,7 @@ def _graph(detail: Mapping[str, Any]) -> TaskGraph:
 
 
 def open_tasks(context: FeatureContext, plan: PlanOutput) -> tuple[str, ...]:
-    """The tasks that still have to be implemented in the iteration at hand."""
+    """Return the tasks that still have to be implemented in the current iteration."""
     state = context.state()
     merged = {name for name, task in state.tasks.items() if task.merged is not None}
     return tuple(task.id for task in plan.agent_output.payload.tasks if task.id not in merged)
@@ -97,7 +97,7 @@ def open_tasks(context: FeatureContext, plan: PlanOutput) -> tuple[str, ...]:
 def begin_graph(
     context: FeatureContext, kind: str, nodes: Sequence[DagNode], iteration: int, findings: tuple[str, ...] = ()
 ) -> int:
-    """Writes a graph down and gives its number; asked again for the same purpose in the same life, it is found."""
+    """Record a graph and return its number; a repeated call for the same purpose since the last resume finds it."""
     life, known = context.state().resumed, graphs_of(context)
     for graph in known:
         if (graph.kind, graph.iteration, graph.life) == (kind, iteration, life):
@@ -128,7 +128,7 @@ def begin_graph(
 
 
 def nodes_of(context: FeatureContext, plan: PlanOutput) -> tuple[DagNode, ...]:
-    """The open tasks as nodes; what they wait for is what is open itself."""
+    """Return the open tasks as nodes; their dependencies are the open ones."""
     names = open_tasks(context, plan)
     planned = {task.id: task for task in plan.agent_output.payload.tasks}
     found = []
@@ -151,7 +151,7 @@ def nodes_of(context: FeatureContext, plan: PlanOutput) -> tuple[DagNode, ...]:
 
 
 def fix_node(files: Sequence[str]) -> DagNode:
-    """The node of a fix."""
+    """Return the node of a fix."""
     about = {"writes": sorted(files)} if files else None
     return DagNode(
         id=FIX_NODE, type=NodeType.TASK, agentType=2, dependencies=(), status=NodeState.PENDING, metadata=about
@@ -159,15 +159,15 @@ def fix_node(files: Sequence[str]) -> DagNode:
 
 
 def waiver_of(document: TaskDocument) -> str | None:
-    """Why a task's planner holds that it needs no new test; None if it does not say so."""
+    """Return why the planner says that a task needs no new test; None if it does not say so."""
     said = (document.task.model_extra or {}).get("test_waiver")
     return said.strip() or None if isinstance(said, str) else None
 
 
 def is_waived(context: FeatureContext, document: TaskDocument) -> bool:
-    """Whether a person approved this document, which says so; where nobody was asked, nothing is waived.
+    """Return whether a person approved this document with its waiver; an automatic approval waives nothing.
 
-    What a planner wrote after the approval was seen by nobody.
+    What a planner wrote after the approval is not covered.
     """
     if waiver_of(document) is None:
         return False
@@ -184,7 +184,7 @@ def is_waived(context: FeatureContext, document: TaskDocument) -> bool:
 
 
 def recorded_attempt(context: FeatureContext, task: str, number: int) -> RecordedAttempt | None:
-    """What an attempt brought forth; None if it came to nothing that could be proven."""
+    """Return the result of an attempt; None if it left nothing to prove."""
     row = context.ledger.observation(context.run_id, f"{ATTEMPT}:{task}:{number}")
     if row is None:
         return None
@@ -194,7 +194,7 @@ def recorded_attempt(context: FeatureContext, task: str, number: int) -> Recorde
 
 
 def note_attempt(context: FeatureContext, task: str, number: int, base: str, head: str) -> RecordedAttempt:
-    """Writes down what an attempt brought forth, before anything is proven of it."""
+    """Record the result of an attempt before anything is proven about it."""
     known = recorded_attempt(context, task, number)
     if known is not None:
         return known
@@ -209,7 +209,7 @@ def note_attempt(context: FeatureContext, task: str, number: int, base: str, hea
 
 
 def changed_files(changes: Sequence[FileChange]) -> tuple[ChangedFile, ...]:
-    """What became of each file; a rename is one that went and one that came."""
+    """Return the change of each file; a rename is a deletion and an addition."""
     words = {"A": ChangeKind.ADDED, "D": ChangeKind.DELETED}
     return tuple(
         ChangedFile(path=change.path, change=words.get(change.status, ChangeKind.MODIFIED)) for change in changes
@@ -223,9 +223,9 @@ _TEST_NAMES: Final = ("test_{stem}*.{ending}", "{stem}_test.{ending}", "{stem}.t
 
 
 def writes_of(document: TaskDocument) -> tuple[str, ...]:
-    """What the task's implementer may write: the files it names, and tests named after them if it names no test.
+    """Return what the task's implementer may write: the files it names, and tests named after them if it names no test.
 
-    A name with a wildcard is no file: its colour would say nothing about what it lets through.
+    A name with a wildcard is not a file: its risk colour would say nothing about the files it allows.
     """
     named = tuple(file.path for file in document.task.relevant_context.files_to_modify or ())
     files = tuple(dict.fromkeys(path for path in named if _is_file(path)))
