@@ -116,7 +116,7 @@ def test_too_many_projects_are_cut_and_that_counts_as_missing() -> None:
     assert len(found.projects) == MOST_PROJECTS
     (told,) = found.undiscovered
     assert told.required
-    assert "7 were not looked at: p030" in told.reason
+    assert "7 were not inspected: p030" in told.reason
 
 
 def test_a_person_names_the_only_folders_to_look_at() -> None:

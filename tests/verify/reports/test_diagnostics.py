@@ -142,16 +142,16 @@ def test_jest_has_files_titles_and_files_that_could_not_run() -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "problem"),
     [
-        ("mypy-many.txt", "Found 5", "Found 4", "mypy says that it found 4, but tells of 5"),
+        ("mypy-many.txt", "Found 5", "Found 4", "mypy says that it found 4, but lists 5"),
         ("mypy-many.txt", "Found 5 errors in 1 file (checked 1 source file)\n", "", "mypy's last line is not there"),
-        ("mypy-green.txt", "in 1 source", "in 0 source", "mypy looked at no file"),
-        ("tsc-pretty.txt", "Found 2", "Found 3", "tsc says that it found 3, but tells of 2"),
+        ("mypy-green.txt", "in 1 source", "in 0 source", "mypy checked no file"),
+        ("tsc-pretty.txt", "Found 2", "Found 3", "tsc says that it found 3, but lists 2"),
         ("eslint-many.json", '"errorCount":4', '"errorCount":3', "counts for src/a.js do not fit its messages"),
-        ("pyright-many.json", '"errorCount": 5', '"errorCount": 6', "counts 6 of severity error, but holds 5"),
-        ("pyright-many.json", '"filesAnalyzed": 1', '"filesAnalyzed": 0', "pyright looked at no file"),
-        ("jest-many.json", '"numTotalTests": 9', '"numTotalTests": 8', "counts 8 tests, but holds 9"),
-        ("jest-many.json", '"numPassedTests": 5', '"numPassedTests": 9', "counts 9 passed, but holds 5"),
-        ("jest-many.json", '"numFailedTests": 2', '"numFailedTests": 0', "counts 0 failed, but holds 2"),
+        ("pyright-many.json", '"errorCount": 5', '"errorCount": 6', "counts 6 of severity error, but contains 5"),
+        ("pyright-many.json", '"filesAnalyzed": 1', '"filesAnalyzed": 0', "pyright checked no file"),
+        ("jest-many.json", '"numTotalTests": 9', '"numTotalTests": 8', "counts 8 tests, but contains 9"),
+        ("jest-many.json", '"numPassedTests": 5', '"numPassedTests": 9', "counts 9 passed, but contains 5"),
+        ("jest-many.json", '"numFailedTests": 2', '"numFailedTests": 0', "counts 0 failed, but contains 2"),
         ("jest-many.json", '"success": false', '"success": true', "says success=true, but 3 failed"),
         ("jest-many.json", '"wasInterrupted": false', '"wasInterrupted": true', "jest was interrupted"),
         ("jest-many.json", '"status": "todo"', '"status": "odd"', "the unknown status 'odd'"),
@@ -178,7 +178,7 @@ def test_json_with_more_values_than_any_report_is_refused_before_it_is_read() ->
 
 @pytest.mark.req("P9")
 def test_an_eslint_that_looked_at_nothing_is_a_problem() -> None:
-    assert read(F.ESLINT, "[]").problems == ("eslint looked at no file",)
+    assert read(F.ESLINT, "[]").problems == ("eslint checked no file",)
 
 
 @pytest.mark.req("P9")

@@ -130,12 +130,12 @@ def test_nodes_own_report_has_suites_in_its_ids_and_totals_in_its_comments() -> 
     )
     assert told(report("node-green.xml")) == ["passed: adds"]
     torn = report("node-many.xml", old="tests 16", new="tests 17")
-    assert torn.problems == snapshot(("the report counts 17 tests and 2 suites, but holds 18",))
+    assert torn.problems == snapshot(("the report counts 17 tests and 2 suites, but contains 18",))
     assert report("node-many.xml", old="fail 5", new="fail 0").problems == snapshot(
-        ("the report counts 0 failed tests, but holds 4",)
+        ("the report counts 0 failed tests, but contains 4",)
     )
     assert report("node-green.xml", old="fail 0", new="fail 1").problems == snapshot(
-        ("the report counts 1 failed tests, but holds 0",)
+        ("the report counts 1 failed tests, but contains 0",)
     )
 
 
@@ -222,10 +222,10 @@ def test_mocha_ends_with_the_number_of_failures() -> None:
         ("exit code 200: the command was killed or could not be started",)
     )
     assert report("mocha-many.xml", old='errors="2"', new='errors="1"').problems == snapshot(
-        ("the report says errors='1' for the suite 'Mocha Tests', but holds 2",)
+        ("the report says errors='1' for the suite 'Mocha Tests', but contains 2",)
     )
     assert report("mocha-many.xml", old='tests="5"', new='tests="9"').problems == snapshot(
-        ("the report says tests='9' for the suite 'Mocha Tests', but holds 6",)
+        ("the report says tests='9' for the suite 'Mocha Tests', but contains 6",)
     )
 
 

@@ -36,7 +36,7 @@ def test_tap_of_node_has_subtests_under_their_parents_and_places() -> None:
     )
     assert places(report("node-many.tap"))[0] == snapshot("test/a.test.js:4: 1 == 2")
     assert report("node-many.tap", old="# tests 16", new="# tests 15").problems == snapshot(
-        ("the report counts 15 tests and 2 suites, but holds 18",)
+        ("the report counts 15 tests and 2 suites, but contains 18",)
     )
 
 
@@ -214,9 +214,9 @@ def test_a_module_that_unittest_cannot_import_is_an_error_of_that_module() -> No
     ("old", "new", "problem"),
     [
         ("Ran 11 tests", "Ran 12 tests", "the report says that 12 tests ran, but 11 began"),
-        ("failures=2", "failures=1", "the report says failures=1, but tells of 2"),
-        ("errors=2", "errors=0", "the report says errors=0, but tells of 2"),
-        ("skipped=4", "skipped=3", "the report says skipped=3, but tells of 4"),
+        ("failures=2", "failures=1", "the report says failures=1, but lists 2"),
+        ("errors=2", "errors=0", "the report says errors=0, but lists 2"),
+        ("skipped=4", "skipped=3", "the report says skipped=3, but lists 4"),
         ("FAILED (", "OK (", "the report ends with OK, but 5 failed"),
         ("test_ok (ut.Sums.test_ok) ... ok\n", "", "the report says that 11 tests ran, but 10 began"),
         (

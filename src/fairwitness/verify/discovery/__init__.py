@@ -1,1 +1,1 @@
-"""What a repository offers to be checked by, read from its files alone: nothing of it is run, imported or believed."""
+"""Find the checks of a repository by reading its files; nothing of it is run or imported. Begin with `discover`."""

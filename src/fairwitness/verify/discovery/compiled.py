@@ -1,4 +1,4 @@
-"""Projects whose tool chain is their test runner: Rust, Go, Maven and Gradle."""
+"""Checks of compiled projects: Rust, Go, Maven and Gradle; C and C++ with CMake or make, and other Makefile targets."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def add_rust_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
         writes=True,
         found_in=where,
     )
-    # what an editor shows for Rust is this very command
+    # editors show the output of this command for Rust
     project_checks.add_check(
         "cargo-check",
         "ide-diagnostics",
@@ -80,7 +80,7 @@ def add_go_checks(tree: IndexedTree, project_checks: ProjectChecks) -> None:
     project_checks.add_check(
         "go-vet", "ide-diagnostics", ("go", "vet", "./..."), tool="go", timeout_s=LONG_S, found_in=where
     )
-    # a program that is built by itself would be written into the tree; with this name nothing is
+    # go build would write a single program into the tree; with this name it writes nothing
     project_checks.add_check(
         "go-build", "build", ("go", "build", "-o", "/dev/null", "./..."), tool="go", found_in=where
     )
@@ -218,7 +218,7 @@ def _add_make(tree: IndexedTree, project_checks: ProjectChecks, makefile: str, b
         if target not in recipes or any(check.id.endswith(id_) for check in project_checks.checks):
             continue
         if target == "check" and project_checks.has("tests"):
-            continue  # most often another word for the same, or both at once
+            continue  # usually an alias of the same target, or a target for both
         recipe = "\n".join(_all_of(recipes, target))[: 5 * _LONGEST]
         if recipe.strip() and any(_is_same(check, recipe) for check in beside if check.name == name):
             continue
@@ -235,7 +235,7 @@ def _add_make(tree: IndexedTree, project_checks: ProjectChecks, makefile: str, b
 
 
 def _recipes(text: str) -> dict[str, tuple[list[str], str]]:
-    """Return each target with the targets before it and the lines that make it."""
+    """Return each target with its prerequisites and its recipe."""
     recipes: dict[str, tuple[list[str], str]] = {}
     current: list[str] = []
     for line in text.replace("\\\n", " ").split("\n")[:20_000]:
@@ -286,7 +286,7 @@ def _is_same(check: CheckSpec, recipe: str) -> bool:
 
 
 def _prints_tap(tree: IndexedTree, project_checks: ProjectChecks, recipe: str) -> bool:
-    """Return True if the recipe, or the one test program there is, speaks TAP; of several, the plans would mix."""
+    """Return True if the recipe, or the only test program, prints TAP; with several programs the plans would mix."""
     if _TAP.search(recipe):
         return True
     start = 0 if project_checks.root == "." else len(project_checks.root) + 1

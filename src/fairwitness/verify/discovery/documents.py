@@ -13,7 +13,7 @@ from typing import Any
 from fairwitness.kit.text import visible
 
 _DOTS = 1_000
-"""Dots in one line of TOML: the parser's work grows with the square of a dotted key's parts."""
+"""Maximum of dots in one line of TOML: the parser's time grows with the square of a dotted key's parts."""
 _SECTION = re.compile(r"\[([^\]]{1,200})\]")
 _WORDS = 160
 
@@ -23,7 +23,7 @@ Ini = dict[str, dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class UnreadableDocument:
-    """Why a manifest says nothing."""
+    """The reason why a manifest cannot be read."""
 
     reason: str
 
@@ -51,7 +51,7 @@ def json_of(text: str) -> Any | UnreadableDocument:
 
 
 def ini_of(text: str) -> Ini:
-    """Return the sections of an INI document, line by line; what is no line of one is passed over.
+    """Return the sections of an INI document, line by line; invalid lines are ignored.
 
     The standard parser takes the square of a line's length for some lines, so it is not used here.
     """
@@ -74,7 +74,7 @@ def ini_of(text: str) -> Ini:
 
 
 def at(value: Any, *way: str) -> Any:
-    """Return the value at the end of a way through tables; None where the way is broken.
+    """Return the value at a path of keys through tables; None if there is none.
 
     >>> at({"tool": {"ruff": {"line-length": 100}}}, "tool", "ruff", "line-length")
     100
@@ -89,13 +89,13 @@ def at(value: Any, *way: str) -> Any:
 
 
 def table(value: Any, *way: str) -> dict[str, Any]:
-    """Return the table at the end of a way; an empty one if there is none."""
+    """Return the table at a path of keys; an empty one if there is none."""
     found = at(value, *way)
     return found if isinstance(found, dict) else {}
 
 
 def texts(value: Any) -> list[str]:
-    """Return the texts in a value that is a text or a list of them; nothing of anything else."""
+    """Return the texts of a value that is a text or a list of texts; nothing for any other value."""
     if isinstance(value, str):
         return [value]
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

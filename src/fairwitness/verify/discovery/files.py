@@ -8,9 +8,9 @@ from fairwitness.errors import NotReady, StoreError
 from fairwitness.kit.files import list_folder, read_plain
 
 READ_LIMIT = 1 << 20
-"""Bytes of one file that are looked at; a manifest is some kilobytes, so a larger file is not read at all."""
+"""Maximum size of a file; a manifest has some kilobytes, so a larger file is not read at all."""
 PATHS_LIMIT = 200_000
-"""How many files of a tree are looked at; what lies beyond is said to be left out, never passed over."""
+"""How many files of a tree are read; if there are more, the result says so."""
 
 UNSEEN = frozenset(
     {
@@ -27,7 +27,7 @@ UNSEEN = frozenset(
         "site-packages",
     }
 )
-"""Folders that never hold a repository's own files; they are not even listed."""
+"""Folders that never contain a repository's own files; they are not listed."""
 
 
 class TreeFiles(Protocol):
@@ -83,7 +83,7 @@ class FolderFiles:
                 )
             try:
                 entries = list_folder(self._folder, folder)
-            except StoreError:  # it vanished, or may not be read: then it offers nothing
+            except StoreError:  # removed meanwhile or not readable: it counts as empty
                 continue
             for entry in entries:
                 path = f"{folder}/{entry.name}" if folder else entry.name

@@ -1,4 +1,4 @@
-"""A Node project: its manifest and locks, and what it is checked by besides its tests."""
+"""Checks of a Node project: its tests, with a report that names every test, and its other checks."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,15 +29,15 @@ _LOOKED_AT = 200
 
 
 class NodeTestRunner(NamedTuple):
-    """How a test runner is asked for its report, and what of the project's own arguments would be in the way."""
+    """The options for a test runner's report, and the project's own arguments that conflict with them."""
 
     options: tuple[str, ...]
     report: ReportFormat
     report_on: str = "file"
     flags: frozenset[str] = frozenset()
-    """What would stop early, wait for changes, write into the tree, or pass without a test."""
+    """Flags that stop early, wait for changes, write into the tree, or pass without a test."""
     values: frozenset[str] = frozenset()
-    """What would send the report elsewhere, followed by a value."""
+    """Options with a value that redirect the report."""
 
 
 _WAITS = frozenset({"--watch", "-w", "--bail", "-b"})
@@ -74,7 +74,7 @@ RUNNERS: Mapping[str, NodeTestRunner] = {
     "tape": NodeTestRunner((), ReportFormat.TAP, "stdout"),
 }
 _HARMLESS = frozenset({"eslint", "prettier", "standard", "xo", "echo", "biome", "stylelint"})
-"""What often stands before the tests in a script and changes nothing for them."""
+"""Programs that often precede the tests in a script and do not affect them."""
 
 
 def _add_tests(
@@ -105,7 +105,7 @@ def _is_harmless(command: ScriptCommand) -> bool:
 
 
 def _add_direct(project_checks: ProjectChecks, command: ScriptCommand, where: str) -> bool:
-    """Add the tests of a script that is one plain command, which needs no shell and no npm; return whether it is one."""
+    """Add the tests of a script that is one plain command, which needs no shell or npm; return whether it is one."""
     program, arguments, direct = program_of(command)
     if not command.is_plain or not direct:
         return False
@@ -139,7 +139,7 @@ def _add_through_npm(
     program, arguments, _ = program_of(last)
     argv: tuple[str, ...] = ("npm", "run", "test", "--silent")
     if program == "node" and "--test" in arguments:
-        # node takes no options behind its arguments, but npm hands them to every node it starts, unless a script
+        # node takes no options after its arguments, but npm passes them to every node it starts, unless a script
         # sets its own
         if any("NODE_OPTIONS" in text for text in texts(list(scripts.values()))):
             return False
@@ -170,7 +170,7 @@ def _add(
 
 
 def _add_tests_without_script(tree: IndexedTree, project_checks: ProjectChecks, dependencies: set[str]) -> None:
-    """Tests that no script runs: by a runner among the dependencies, or written for node's own."""
+    """Add tests that no script runs: for a runner among the dependencies, or for node's own runner."""
     for program in ("jest", "vitest", "mocha", "ava"):
         if program in dependencies:
             runner = RUNNERS[program]
@@ -208,7 +208,7 @@ _SCRIPTS = {
     "build": ("build", "npm-build"),
 }
 _COMPILED = re.compile(r"^(?:@babel/|babel-|react-scripts$|react-native$|next$|gatsby$|expo$|flow-bin$|preact$)")
-"""Tools for projects whose .js files are more than JavaScript; node would refuse them."""
+"""Dependencies of projects whose .js files contain more than JavaScript, which node rejects."""
 _NO_FILES = re.compile(r'"files"\s*:\s*\[\s*\]')
 _MOST_MEMBERS = 500
 _ESLINT_OURS = frozenset({"--fix", "--cache", "--fix-dry-run", "--color"})
@@ -295,7 +295,7 @@ def _add_tsc(tree: IndexedTree, project_checks: ProjectChecks, scripts: Mapping[
         return
     plain = _without_comments(text)
     own = _plain_script(scripts, ("typecheck", "type-check", "check-types"), "tsc")
-    # a configuration that only points at others checks nothing by itself, and passes
+    # a configuration that only references others checks nothing by itself, and passes
     points_only = '"references"' in plain and _NO_FILES.search(plain) is not None
     if own is not None:
         options = without(own, {"--noEmit", "--watch", "-w"}, {"--pretty"})
@@ -316,7 +316,7 @@ def _add_tsc(tree: IndexedTree, project_checks: ProjectChecks, scripts: Mapping[
 
 
 def _without_comments(text: str) -> str:
-    """JSON with comments without them, as far as a search for keys needs it."""
+    """Return JSON without comments, precise enough to search for keys."""
     text = "\n".join(line.partition("//")[0] for line in text.split("\n"))
     kept, at = [], 0
     while (begin := text.find("/*", at)) >= 0:
@@ -356,7 +356,7 @@ def _plain_script(scripts: Mapping[str, object], names: tuple[str, ...], program
 
 
 def _add_scripts(project_checks: ProjectChecks, scripts: Mapping[str, object]) -> None:
-    """Scripts that do something no other check does."""
+    """Add scripts that do what no other check does."""
     tools = {check.id.rpartition("/")[2] for check in project_checks.checks}
     for script, (name, id_) in _SCRIPTS.items():
         text = scripts.get(script)

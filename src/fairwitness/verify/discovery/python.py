@@ -1,4 +1,4 @@
-"""A Python project: its manifests, its own packages and where they are imported from, and what it depends on."""
+"""Checks of a Python project: tests (pytest, Django, unittest), syntax, linters, types, build and imports."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -34,12 +34,12 @@ _ACTS = re.compile(
 )
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
-"""Folders that can stand in a command and mean nothing else there."""
+"""Folder names that are safe as a word of a command."""
 _MOST = 50
 
 
 class PythonProject:
-    """What the files of one Python project say; folders of other Python projects below it are not its own."""
+    """A Python project as its files describe it; folders of other Python projects below it are excluded."""
 
     def __init__(self, tree: IndexedTree, root: str, nested: Iterable[str]) -> None:
         self.tree = tree
@@ -47,7 +47,7 @@ class PythonProject:
         self.nested = tuple(nested)
         pyproject = tree.toml(self.path("pyproject.toml"))
         self.broken = pyproject.reason if isinstance(pyproject, UnreadableDocument) else None
-        """Why pyproject.toml says nothing; None if it is sound or not there."""
+        """Why pyproject.toml cannot be read; None if it is valid or missing."""
         self.pyproject: dict[str, Any] = pyproject if isinstance(pyproject, dict) else {}
         self.setup_cfg = tree.ini(self.path("setup.cfg"))
         self.tox_ini = tree.ini(self.path("tox.ini"))
@@ -115,7 +115,7 @@ class PythonProject:
             listed += str(extra).split("\n")
         for path in self._requirement_files():
             listed += (self.tree.text(path) or "").split("\n")
-        # setup.py is a program and not read as one: every quoted word may be a requirement
+        # setup.py is a program and is not run: every quoted word may be a requirement
         listed += re.findall(r"""["']([A-Za-z0-9._-]{2,40})""", self.tree.text(self.path("setup.py")) or "")
         return {match.group(1).lower().replace("_", "-") for line in listed if (match := _NAME.match(line))}
 
@@ -172,7 +172,7 @@ class PythonProject:
         return name not in _FOLDERS_NOT_IMPORTED and self.tree.has(join(inner, "__init__.py"))
 
     def importable(self) -> list[str]:
-        """Return the modules that can be imported without doing anything, as far as a look from outside can tell."""
+        """Return the modules that seem to have no side effects when imported, judged by their text."""
         return list(dict.fromkeys(name for name, place in self.modules if self._is_quiet(place)))
 
     def _is_quiet(self, place: str) -> bool:
@@ -207,7 +207,7 @@ def _add_syntax(project: PythonProject, project_checks: ProjectChecks) -> None:
     if first is None:
         return
     start = 0 if project.root == TOP else len(project.root) + 1
-    # our own program: compileall writes what it compiled
+    # our own program, because compileall writes files
     project_checks.add_check(
         "python-syntax",
         "syntax-check",
@@ -222,7 +222,7 @@ def _add_linters(project: PythonProject, project_checks: ProjectChecks, *, ruff_
     configured = ruff_configuration(project)
     if configured is not None and not ruff_above:
         where = project_checks.where(*configured)
-        # a project may ask for fixes; a check changes nothing
+        # the project may configure fixes, but a check must not change files
         lint = (
             "{python}",
             "-m",
@@ -292,7 +292,7 @@ def _add_types(project: PythonProject, project_checks: ProjectChecks) -> None:
 
 
 def _mypy_configuration(project: PythonProject) -> tuple[str, str, bool] | None:
-    """Return where mypy is configured, and whether it says there what is to be checked."""
+    """Return where mypy is configured, and whether the configuration names what to check."""
     choices = ("files", "packages", "modules")
     for name in ("mypy.ini", ".mypy.ini"):
         if project.tree.has(project.path(name)):
@@ -307,7 +307,7 @@ def _mypy_configuration(project: PythonProject) -> tuple[str, str, bool] | None:
 
 
 def _targets(project: PythonProject) -> tuple[str, ...]:
-    """Return what a type checker is pointed at: folders that sources lie in, or else the project's own packages."""
+    """Return the arguments for a type checker: source folders, or else the project's own packages."""
     folders = tuple(source for source in project.sources if source != TOP)
     if folders:
         return folders
@@ -341,7 +341,7 @@ _DJANGO = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:django|rest_framework)\.te
 _NEEDS_CACHE = re.compile(r"--(?:lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise|cache)\b")
 _SHOWN = EXAMPLES - {"tests", "test", "__tests__"}
 _LOOKED_AT = 100
-"""Test files that are read to learn how they are written; the first ones tell."""
+"""How many test files are read to learn their style."""
 _STARTS = 10
 
 
@@ -427,13 +427,13 @@ def _style_of(project: PythonProject) -> _Style:
 
 
 def _add_pytest(project: PythonProject, project_checks: ProjectChecks, found_in: str, others: tuple[str, ...]) -> None:
-    # The project's own options come first, so what is said here has the last word: every test runs, however many
-    # fail or cannot be collected, and nothing is written into the tree.
+    # The project's own options come first, so these override them: every test runs, however many fail or cannot be
+    # collected, and nothing is written into the tree.
     command = ["{python}", "-m", "pytest", "-o", "junit_family=xunit1", "--junitxml={report}", "-q"]
     cache = ["-o", "cache_dir={tmp}/pytest"] if _NEEDS_CACHE.search(_addopts(project)) else ["-p", "no:cacheprovider"]
     options = [*cache, "--rootdir={root}", "--maxfail=0", "--continue-on-collection-errors"]
     start = 0 if project.root == TOP else len(project.root) + 1
-    # projects below have an environment of their own, and run their tests there
+    # projects below have their own environment and run their tests there
     options += [f"--ignore={other[start:]}" for other in others if not set("{}") & set(other)]
     project_checks.add_check(
         "pytest",
@@ -459,7 +459,7 @@ def _addopts(project: PythonProject) -> str:
 
 
 def _add_unittest(project: PythonProject, project_checks: ProjectChecks, files: tuple[str, ...]) -> None:
-    """One run for each folder from which unittest finds its tests: it enters packages only."""
+    """Add a run for each folder from which unittest finds tests: it enters packages only."""
     starts: dict[tuple[str, str], str] = {}
     for path in files:
         pattern = "test*.py" if path.rpartition("/")[2].startswith("test") else "*_test.py"
@@ -476,7 +476,7 @@ def _add_unittest(project: PythonProject, project_checks: ProjectChecks, files: 
             continue
         argv = ["{python}", "-m", "unittest", "discover", "-v", "-s", start]
         argv += [] if pattern == "test*.py" else ["-p", pattern]
-        # named after the folder, and not counted: a new folder must not rename the others
+        # named after the folder, not numbered: a new folder must not rename the others
         parts = ["unittest", "" if start == main else start.replace("/", "."), _SUFFIX[pattern]]
         project_checks.add_check(
             "-".join(filter(None, parts)),
@@ -485,7 +485,7 @@ def _add_unittest(project: PythonProject, project_checks: ProjectChecks, files: 
             tool="python",
             report=ReportFormat.UNITTEST,
             report_on="stderr",
-            # elsewhere its ids do not say from which folder they are to be imported
+            # elsewhere its ids do not contain the folder from which they are imported
             select=("{python}", "-m", "unittest", "-v", "{ids}") if start == TOP else None,
             writes=True,
             found_in=project_checks.where(path),

@@ -1,4 +1,7 @@
-"""From a tree's files to the checks it offers. Pure over what the files say; a file can be wrong, never dangerous."""
+"""Find the checks that a tree offers, and apply the user's settings of fairwitness.toml to them.
+
+Discovery depends only on the content of files; a wrong file gives a wrong check, but nothing of the tree is run.
+"""
 
 import re
 from collections.abc import Iterable
@@ -32,7 +35,7 @@ SWITCHED_OFF = "switched off in fairwitness.toml"
 
 
 def apply_settings(discovered: Discovered, settings: VerifySettings) -> Discovered:
-    """Return the checks as the person wants them; what is switched off stays visible."""
+    """Return the checks with the user's settings applied; disabled checks stay visible as undiscovered."""
     checks = {check.id: check for check in discovered.checks}
     for declared in settings.check:
         spec = declared_spec(declared, discovered.projects)
@@ -44,12 +47,12 @@ def apply_settings(discovered: Discovered, settings: VerifySettings) -> Discover
         checks=tuple(sorted(checks.values(), key=lambda check: (check.tier, check.id))),
         undiscovered=(
             *(
-                # a person said so: what could not be run is then not missed either
+                # the user disabled it, so it is not required even if it could not be run
                 each.model_copy(update={"required": False, "reason": f"{each.reason} ({SWITCHED_OFF})"})
                 if each.id in silenced
                 else each
                 for each in discovered.undiscovered
-                if each.id not in checks  # a declared check stands in for what could not be found
+                if each.id not in checks  # a declared check replaces what could not be discovered
             ),
             *(_switched_off(check) for check in off),
         ),
@@ -62,7 +65,7 @@ def declared_id(declared: DeclaredCheck) -> str:
 
 
 def declared_spec(declared: DeclaredCheck, projects: Iterable[Project]) -> CheckSpec:
-    """Return a declared check as a command to run; tier and time follow from its name unless they are said."""
+    """Return a declared check as a command to run; tier and time follow from its name unless they are set."""
     said = declared.model_fields_set
     return CheckSpec(
         id=declared_id(declared),
@@ -96,7 +99,7 @@ def _switched_off(check: CheckSpec) -> Undiscovered:
 
 
 def _language_of(declared: DeclaredCheck, projects: Iterable[Project]) -> Language:
-    """Whose environment the command needs: what its words ask for, else that of the project in its folder."""
+    """Return the language of the environment: by the command's placeholders, else by the project in its folder."""
     words = " ".join(declared.argv)
     if "{python}" in words:
         return Language.PYTHON
@@ -128,7 +131,7 @@ _UNKNOWN = {
     "stack.yaml": "haskell",
     "dub.json": "d",
 }
-"""Manifests of tools that nobody here can run: said, so that their silence is no surprise."""
+"""Manifests of tools that Fair Witness cannot run; they are reported, so that missing checks are explained."""
 
 
 def discover(files: TreeFiles, settings: VerifySettings) -> Discovered:
@@ -205,7 +208,7 @@ def _add_python_checks(
     if project.broken is not None:
         project_checks.add_unreadable("pyproject.toml", project.broken)
     above = [other for path, other in all_of_them.items() if path != project.root and inside(project.root, path)]
-    # a project above that configures pytest runs everything below it, unless what is below configures its own
+    # a project above that configures pytest runs everything below it, except projects with their own configuration
     covered = any(pytest_configuration(other) is not None for other in above)
     apart = tuple(path for path in project.nested if pytest_configuration(all_of_them[path]) is not None)
     add_python_tests(project, project_checks, others=apart, covered=covered)
@@ -213,7 +216,7 @@ def _add_python_checks(
 
 
 def _add_top_checks(tree: IndexedTree, top: ProjectChecks, wanted: list[str] | None, roots: list[Root]) -> None:
-    """What belongs to no language: hooks, tools we do not know, and folders that a person named in vain."""
+    """Add what belongs to no language: hooks, unsupported tools, and configured folders without a project."""
     if tree.has(".pre-commit-config.yaml") and (wanted is None or TOP in wanted):
         argv = ("pre-commit", "run", "--all-files", "--color=never")
         top.add_check("pre-commit", "lint", argv, writes=True, found_in=".pre-commit-config.yaml")
@@ -234,12 +237,12 @@ def _add_top_checks(tree: IndexedTree, top: ProjectChecks, wanted: list[str] | N
 
 def _say_cut(top: ProjectChecks, left_out: list[Root]) -> None:
     names = ", ".join(visible(root.path) for root in left_out[:5])
-    words = f"there are more than {MOST_PROJECTS} projects; {len(left_out)} were not looked at: {names}"
+    words = f"there are more than {MOST_PROJECTS} projects; {len(left_out)} were not inspected: {names}"
     _say(top, "more-projects", f"{words}{', …' if len(left_out) > 5 else ''}", found_in=TOP)
 
 
 def _say(top: ProjectChecks, id_: str, reason: str, *, found_in: str, folder: str = TOP) -> None:
-    """Something was not looked at: whether it would have held, nobody knows, so it counts as missing."""
+    """Add something that was not inspected; its result is unknown, so it counts as missing."""
     project_checks = ProjectChecks(folder, Language.OTHER)
     step = "name the folders that matter as roots in fairwitness.toml"
     project_checks.add_undiscovered(id_, "tests", reason, found_in=found_in, required=True, next_step=step)

@@ -1,4 +1,4 @@
-"""Which folders of a tree are projects: those with a manifest of their own that no project above speaks for."""
+"""Find the projects of a tree: folders with a manifest that no project above already covers."""
 
 import re
 from collections.abc import Callable, Iterable, Set
@@ -10,15 +10,15 @@ from fairwitness.verify.discovery.documents import UnreadableDocument, at, table
 from fairwitness.verify.discovery.tree import TOP, IndexedTree, inside, join
 
 MOST_PROJECTS = 30
-"""More projects than this are not looked at, and that is said."""
+"""More projects than this are not inspected, and the result says so."""
 
 NOT_OURS = frozenset({"vendor", "target", "dist", "build", "third_party", "third-party", "bower_components", "env"})
-"""Folders of things that were made or copied."""
+"""Folders of generated or copied files."""
 EXAMPLES = frozenset(
     {"tests", "test", "__tests__", "fixtures", "fixture", "__fixtures__", "testdata", "test_data", "test-data"}
     | {"examples", "example", "samples", "sample", "templates"}
 )
-"""A manifest in one of these belongs to a test or is shown to people; it is no project of the repository."""
+"""A manifest in one of these folders belongs to a test or an example, not to a project of the repository."""
 
 PYTHON_MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "Pipfile")
 PYTHON_HINTS = (
@@ -43,7 +43,7 @@ _LONGEST = 200
 
 
 class Root(NamedTuple):
-    """A folder and the language that its manifest speaks of."""
+    """A project's folder and the language of its manifest."""
 
     path: str
     language: Language
@@ -70,7 +70,7 @@ def find_roots(tree: IndexedTree, wanted: Iterable[str] | None) -> list[Root]:
 
 
 def is_own(folder: str) -> bool:
-    """False for folders of made, copied, hidden or shown things."""
+    """Return False for folders of generated, copied or hidden files and of examples."""
     parts = folder.split("/")
     return folder == TOP or not any(part in NOT_OURS or part in EXAMPLES or part.startswith(".") for part in parts)
 
@@ -88,7 +88,7 @@ def _is_python(tree: IndexedTree, folder: str) -> bool:
         return True
     if tree.first(folder, *PYTHON_HINTS) is not None and folder == TOP:
         return True
-    # a list of requirements alone is as often one of documentation tools
+    # a requirements file alone may also list documentation tools
     return bool(tree.names(folder, "requirements*.txt")) and _has_python(tree, folder)
 
 
@@ -113,7 +113,7 @@ def _is_loose_python(tree: IndexedTree, found: list[Root]) -> bool:
 
 
 def _loose(tree: IndexedTree, folder: str) -> list[Language]:
-    """Return what a folder without any manifest is taken for when a person names it."""
+    """Return the languages of a folder without a manifest that the user configured."""
     return [Language.PYTHON] if tree.names(folder, "*.py") or _has_python(tree, folder) else []
 
 
@@ -125,7 +125,7 @@ def _is_node(tree: IndexedTree, folder: str) -> bool:
     manifest = tree.json(join(folder, "package.json"))
     if not isinstance(manifest, dict):
         return tree.has(join(folder, "package.json"))
-    # a manifest that only says how its modules are written is no project
+    # a manifest that only sets the module type is not a project
     return any(key in manifest for key in ("name", "scripts", "dependencies", "devDependencies", "workspaces"))
 
 
@@ -193,7 +193,7 @@ def _java_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
 
 
 def _native_speaks(tree: IndexedTree, above: str, folder: str) -> bool:
-    """CMake reaches folders below by itself; a folder with a Makefile of its own has something to add."""
+    """Return whether CMake above covers a folder: it enters folders itself, unless they have their own Makefile."""
     if tree.first(folder, *MAKEFILES) is not None:
         return False
     mine, theirs = (tree.text(join(path, "CMakeLists.txt")) or "" for path in (folder, above))
@@ -216,7 +216,7 @@ _SPEAKS_FOR: dict[Language, Callable[[IndexedTree, str, str], bool]] = {
 
 
 def has_tests(script: str) -> bool:
-    """False for an empty test script, and for the one that `npm init` writes."""
+    """Return False for an empty test script, and for the one that `npm init` writes."""
     return bool(script.strip()) and "no test specified" not in script
 
 
@@ -231,7 +231,7 @@ def is_member(tree: IndexedTree, above: str, folder: str) -> bool:
 
 
 def workspace_patterns(tree: IndexedTree, root: str) -> list[str]:
-    """Return what a Node project names as its workspaces, for npm, yarn, pnpm or lerna."""
+    """Return the workspace patterns of a Node project, for npm, yarn, pnpm or lerna."""
     declared: Any = at(tree.json(join(root, "package.json")), "workspaces")
     patterns = texts(declared) or texts(table({"w": declared}, "w").get("packages"))
     pnpm = tree.yaml(join(root, "pnpm-workspace.yaml"))
@@ -248,7 +248,7 @@ def _matches(pattern: str, path: str) -> bool:
     [False, True, True]
     """
     wanted, names = pattern.split("/"), path.split("/")
-    # reached[i]: whether the first i parts of the pattern can stand for the names so far
+    # reached[i]: whether the first i parts of the pattern match the names so far
     reached = [True, *(all(part == "**" for part in wanted[:index]) for index in range(1, len(wanted) + 1))]
     for name in names:
         now = [False]

@@ -1,4 +1,4 @@
-"""What the scripts of a package.json really run: their commands, one by one, through every script they call.
+"""The commands that the scripts of a package.json run, one by one, through every script they call.
 
 A script is read as far as it is plain words; whatever only a shell could know (globs, variables, pipes) is marked, and
 such a script is run through npm as it stands.
@@ -20,11 +20,11 @@ class ScriptCommand(NamedTuple):
 
     words: tuple[str, ...]
     is_plain: bool
-    """Whether its words are all there is to it: no variables set, nothing for a shell to expand."""
+    """Whether it sets no variables and contains nothing for a shell to expand."""
     dashes: int = 0
-    """How many `--` an argument has to pass on its way to this command from the script that was asked for."""
+    """How many `--` an argument needs to reach this command from the called script."""
     takes_arguments: bool = True
-    """Whether what is added at the end of the script that was asked for reaches this command at all."""
+    """Whether arguments added to the called script reach this command."""
 
 
 def words_of(text: str) -> list[ScriptCommand] | None:
@@ -48,7 +48,7 @@ def words_of(text: str) -> list[ScriptCommand] | None:
                 plain = plain and not (quote == '"' and sign in "$`\\") and sign not in "{}"
                 (word := word if word is not None else []).append(sign)
         elif quote:
-            return None  # it never ends
+            return None  # an unclosed quote
         elif sign in "'\"":
             quote, word = sign, word if word is not None else []
         elif sign in " \t":
@@ -110,7 +110,7 @@ def expand(scripts: Mapping[str, object], name: str, depth: int = 0) -> list[Scr
 
 
 def _called(command: ScriptCommand, scripts: Mapping[str, object]) -> tuple[str | None, int]:
-    """Return the script that a command calls, and whether its arguments have to stand behind a `--`."""
+    """Return the script that a command calls, and how many `--` its arguments need."""
     manager, *rest = command.words
     if manager not in _MANAGERS:
         return None, 0
@@ -160,7 +160,7 @@ def without(words: Sequence[str], flags: Set[str], options: Set[str]) -> list[st
 
 
 def _script_of(words: list[str]) -> int | None:
-    """Return where node's own arguments end and a program of node_modules begins; None if it begins nowhere."""
+    """Return the index of the script of node_modules that node runs; None if there is none."""
     for index, word in enumerate(words[1:], start=1):
         if not word.startswith("-"):
             return index if "node_modules/" in word else None

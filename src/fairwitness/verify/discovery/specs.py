@@ -1,4 +1,4 @@
-"""How discovery writes down what it found: ids that stay the same, tiers and times that follow from a check's name."""
+"""The checks of one project as discovery collects them: stable ids, tiers and times that follow from a check's name."""
 
 import hashlib
 import re
@@ -45,7 +45,7 @@ def time_of(name: str) -> float:
 
 
 def _prefix(root: str) -> str:
-    """Return a root as the first part of an id; one that had to be changed for that carries a mark of its own.
+    """Return a root as the first part of an id; a root that must be altered gets a short hash.
 
     >>> _prefix("services/api"), _prefix("my app")
     ('services/api', 'my-app-cccdfa')
@@ -68,7 +68,7 @@ def check_id(root: str, name: str) -> str:
 
 @dataclass(slots=True)
 class ProjectChecks:
-    """What one look at one project brought."""
+    """The checks of one project, and what is configured but cannot be run."""
 
     root: str
     language: Language
@@ -77,7 +77,7 @@ class ProjectChecks:
     project: Project | None = None
 
     def where(self, name: str, section: str = "") -> str:
-        """Return a place as people read it: `api/pyproject.toml [tool.ruff]`."""
+        """Return a place for display: `api/pyproject.toml [tool.ruff]`."""
         return visible(f"{join(self.root, name)} {section}".strip())
 
     def add_check(
@@ -94,7 +94,7 @@ class ProjectChecks:
         writes: bool = False,
         timeout_s: float | None = None,
     ) -> None:
-        """Add a check. Tests are required; everything else supports."""
+        """Add a check. Only tests are required."""
         self.checks.append(
             CheckSpec(
                 id=check_id(self.root, id_),
@@ -131,7 +131,7 @@ class ProjectChecks:
         )
 
     def add_unreadable(self, name: str, reason: str) -> None:
-        """Add a manifest that says nothing: whether it declares tests, nobody knows, so it counts as missing."""
+        """Add an unreadable manifest: it may declare tests, so it counts as missing."""
         self.add_undiscovered(
             name.lstrip("."),
             "tests",
@@ -142,5 +142,5 @@ class ProjectChecks:
         )
 
     def has(self, name: str) -> bool:
-        """Return True if a check of that name was noted."""
+        """Return True if there is a check of that name."""
         return any(check.name == name for check in self.checks)

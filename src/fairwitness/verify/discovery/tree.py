@@ -15,7 +15,7 @@ TOP = "."
 _READS = 20_000
 _BYTES = 128 << 20
 _LONGEST = 1_000
-"""Characters of a path; no tool takes much longer ones."""
+"""Maximum length of a path; tools accept little more."""
 
 TOO_LARGE = "it is no plain file of at most a megabyte"
 
@@ -45,7 +45,7 @@ def inside(path: str, root: str) -> bool:
 
 
 def _is_sound(path: str) -> bool:
-    """False for names that no record could hold or no command could be given."""
+    """Return False for a path that cannot be stored in a record or passed to a command."""
     if not path or len(path) > _LONGEST or "\0" in path or path.startswith("/"):
         return False
     try:
@@ -57,14 +57,14 @@ def _is_sound(path: str) -> bool:
 
 
 class IndexedTree:
-    """What discovery asks of a tree's files."""
+    """The files of a tree, indexed for discovery."""
 
     def __init__(self, files: TreeFiles) -> None:
         self._files = files
         self.is_cut = len(files.paths) > PATHS_LIMIT
-        """Whether there were more files than are looked at."""
+        """Whether there were more files than the limit."""
         self.is_tired = False
-        """Whether more would have had to be read than is worth it."""
+        """Whether the budget for reading files was used up."""
         self.paths = sorted(path for path in files.paths[:PATHS_LIMIT] if _is_sound(path))
         self._known = frozenset(self.paths)
         self._names: dict[str, list[str]] = {}
@@ -119,7 +119,7 @@ class IndexedTree:
         return self.paths[start : bisect.bisect_left(self.paths, f"{root}0")]  # "0" is the sign after "/"
 
     def text(self, path: str) -> str | None:
-        """Return what a file says; None if it is not there or cannot be read. What is no UTF-8 is made visible."""
+        """Return the text of a file; None if it is missing or unreadable. Invalid UTF-8 is replaced."""
         if path not in self._known:
             return None
         if path not in self._texts:

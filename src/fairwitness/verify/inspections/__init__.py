@@ -1,1 +1,1 @@
-"""Static inspections of a change: pure functions over texts, which run nothing and believe nothing they read."""
+"""Static inspections of a change: pure functions over texts that run nothing and trust nothing they read."""

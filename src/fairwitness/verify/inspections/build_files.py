@@ -1,4 +1,4 @@
-"""Makefiles, CMake files and other files of commands: what an existing check lost, or does differently now.
+"""Changes of Makefiles, CMake files, CI files and other files of commands: what a check lost or does differently.
 
 An existing command may get harmless words and files to compile, and new ones may follow it. A command of a check that
 is gone or otherwise changed blocks; one that has nothing to do with checks does not.
@@ -26,7 +26,7 @@ _VARIABLE = re.compile(r"(?:export\s+|override\s+)?([\w.-]+)\s*(?:[:+?!]|::)?=\s
 _CMAKE = re.compile(r"\b([A-Za-z_]\w*)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _CMAKE_COMMENT = re.compile(r"#[^\n]*")
 _ASIDE = re.compile(r"\w*clean\w*|(un)?install|docs?|help|run|dev|serve|release|publish|format|fmt", re.IGNORECASE)
-"""Targets that check nothing, whatever files they name."""
+"""Targets that check nothing, whatever files they mention."""
 _FLAGS = re.compile(r"FLAGS|SHELL|TEST|PYTEST|LINT|CHECK", re.IGNORECASE)
 _LOOSE_SETTING = re.compile(
     r"""['"]off['"]|:\s*0\b|\bignores?\b|\bignorePatterns\b|\bexclude\b|passWithNoTests|PathIgnorePatterns|\btestMatch\b|"""
@@ -35,11 +35,11 @@ _LOOSE_SETTING = re.compile(
 _COMMENT = re.compile(r"\s*(?://|#(?!\s*\[)|\*|/\*|<!--|rem\b).*", re.IGNORECASE)
 
 Rules = dict[str, tuple[str, list[str]]]
-"""Targets of a Makefile: what each needs, and its commands."""
+"""Targets of a Makefile with their prerequisites and commands."""
 
 
 def makefile_changes(change: ChangedText) -> Iterator[SettingJudgement]:
-    """Yield what became of the targets and variables of a Makefile."""
+    """Yield judgements of the changed targets and variables of a Makefile."""
     old_rules, old_variables, _ = _makefile(change.before or "")
     rules, variables, twice = _makefile(change.after or "")
     for name in sorted(twice & set(old_rules)):
@@ -73,7 +73,7 @@ def _target(name: str, needs: str, commands: list[str], new_needs: str, new_comm
     )
     ignored = Counter(_ignoring(new_commands)) - Counter(_ignoring(commands))
     if ignored:
-        return SettingJudgement(f"target {name} does not mind failures any more: {quoted(min(ignored))}", blocks=True)
+        return SettingJudgement(f"target {name} ignores failures now: {quoted(min(ignored))}", blocks=True)
     if dropped and _checks(name, commands):
         return SettingJudgement(f"target {name} no longer needs {', '.join(sorted(dropped))}", blocks=True)
     if not kept:
@@ -108,7 +108,7 @@ def _makefile(text: str) -> tuple[Rules, dict[str, str], set[str]]:
             if command.strip():
                 current.append(command.strip())
         elif line.strip() and not line.lstrip().startswith("#"):
-            variables[line.strip()] = line.strip()  # include, ifeq and their like: the line names itself
+            variables[line.strip()] = line.strip()  # include, ifeq and the like are stored under the line itself
     return rules, variables, twice
 
 
@@ -123,7 +123,7 @@ def _ignoring(commands: list[str]) -> list[str]:
 
 
 def cmake_changes(change: ChangedText) -> Iterator[SettingJudgement]:
-    """Yield what became of the commands of a CMake file."""
+    """Yield judgements of the changed commands of a CMake file."""
     before, after = _cmake(change.before or ""), _cmake(change.after or "")
     new = Counter(after) - Counter(before)
     for command in Counter(before) - Counter(after):
@@ -154,7 +154,7 @@ def _grew(old: str, new: str) -> bool:
 
 
 def line_judgements(change: ChangedText, *, unsure: bool, settings: bool = True) -> Iterator[SettingJudgement]:
-    """Any other file of commands, or of settings if it may hold them, line by line."""
+    """Yield judgements of any other file of commands or settings, line by line."""
     before, after = lines_of(change.before or ""), lines_of(change.after or "")
     lost = [before[number - 1] for number in change.removed if number <= len(before)]
     gained = [after[number - 1] for number in change.added if number <= len(after)]
@@ -193,7 +193,7 @@ _CONDITIONS = frozenset({"if", "when", "condition", "only", "except", "rules", "
 
 
 def ci_changes(before: Settings, after: Settings) -> Iterator[SettingJudgement]:
-    """Yield what became of jobs, steps and their commands."""
+    """Yield judgements of changed jobs, steps and their commands."""
     old, new = _things(before), _things(after)
     gone = [way for way in sorted(old - new) if way[:-2] in new or len(way) <= 2]
     for way in gone:
@@ -211,7 +211,7 @@ def ci_changes(before: Settings, after: Settings) -> Iterator[SettingJudgement]:
 
 
 def _things(settings: Settings) -> set[Way]:
-    """Jobs and steps: the first two levels, and whatever stands in a list."""
+    """Return the paths of jobs and steps: the first two levels, and the items of lists."""
     ways = {way[:2] for way in settings if len(way) > 2}
     return ways | {
         way[: at + 1] for way in settings for at in range(2, len(way) - 1) if way[at - 1] in {"steps", "hooks"}

@@ -1,4 +1,4 @@
-"""Whether a changed setting of a tool lets more pass than before.
+"""Judge whether a changed setting of a tool lets more pass than before.
 
 A setting loosens if it ignores or excludes more, selects less, is less strict, or narrows which tests run. Tightening,
 and what has nothing to do with checking, does not block. When it cannot be told the caller says what holds.
@@ -17,7 +17,7 @@ There = tuple[bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class SettingJudgement:
-    """One changed setting in words, and whether it blocks."""
+    """A description of one changed setting, and whether it blocks."""
 
     text: str
     blocks: bool
@@ -45,7 +45,7 @@ class SettingChange:
 
 
 def changes_between(before: Settings, after: Settings) -> list[SettingChange]:
-    """Return settings that differ, in the order of their ways."""
+    """Return the settings that differ, sorted by path."""
     return [
         SettingChange(way, before.get(way), after.get(way), (way in before, way in after))
         for way in sorted(set(before) | set(after))
@@ -54,7 +54,7 @@ def changes_between(before: Settings, after: Settings) -> list[SettingChange]:
 
 
 def judge(change: SettingChange, *, unsure: bool) -> SettingJudgement:
-    """Return what a changed setting means."""
+    """Judge a changed setting."""
     # per-file-ignores and the like have their patterns one level below
     if any(words.MORE_IS_LOOSER.fullmatch(part) for part in change.way[-2:]):
         return _list(change, more_is_looser=True)
@@ -77,7 +77,7 @@ def judge(change: SettingChange, *, unsure: bool) -> SettingJudgement:
 
 
 def loosens_text(before: Value, after: Value) -> bool:
-    """Return whether a command does something now that lets more pass."""
+    """Return whether a changed command lets more pass."""
     new = " ".join(after) if isinstance(after, tuple) else str(after if after is not None else "")
     old = " ".join(before) if isinstance(before, tuple) else str(before if before is not None else "")
     known = {piece.group().strip() for piece in words.LOOSE_TEXT.finditer(old)}
@@ -85,7 +85,7 @@ def loosens_text(before: Value, after: Value) -> bool:
 
 
 def keeps_command(before: Value, after: Value) -> bool:
-    """Return whether a command is still what it was, with nothing but harmless words added.
+    """Return whether a command is unchanged except for added harmless words.
 
     >>> keeps_command("pytest", "pytest -ra"), keeps_command("pytest", "pytest tests/unit")
     (True, False)
@@ -144,7 +144,7 @@ def _severity(change: SettingChange) -> SettingJudgement:
     if new is None or old is None:
         return SettingJudgement(str(change), blocks=change.there[0])
     if not change.there[0]:
-        return SettingJudgement(str(change), blocks=new == 0)  # what a preset asked for may have held until now
+        return SettingJudgement(str(change), blocks=new == 0)  # until now a preset may have enabled the rule
     return SettingJudgement(str(change), blocks=new < old or not change.there[1] or new == old)
 
 
@@ -158,7 +158,7 @@ def _scalar(change: SettingChange, *, unsure: bool) -> SettingJudgement:
     for pattern, sign in ((words.LOWER_IS_LOOSER, -1), (words.HIGHER_IS_LOOSER, 1)):
         if pattern.fullmatch(change.name) and (low is not None or high is not None):
             if low is None or high is None:
-                return SettingJudgement(str(change), blocks=not change.there[1])  # a bound that is gone lets all pass
+                return SettingJudgement(str(change), blocks=not change.there[1])  # without a bound everything passes
             return SettingJudgement(str(change), blocks=(high - low) * sign > 0)
     return SettingJudgement(str(change), blocks=unsure and words.NEUTRAL.fullmatch(change.name) is None)
 

@@ -1,4 +1,4 @@
-"""Configuration files of every format as flat values: the way to a setting, and what it is set to.
+"""Configuration files of every format as flat values: the path of a setting and its value.
 
 Items of a list that are mappings (jobs' steps, hooks, overrides) are found again by what they call themselves, not by
 their place, so that one in front does not change all that follow.
@@ -34,11 +34,11 @@ _JSON = frozenset({".json", ".jsonc", ".json5", ".eslintrc", ".babelrc", ".nycrc
 
 
 class NotRead(Exception):
-    """The file is of no format that can be read setting by setting."""
+    """The file cannot be read setting by setting."""
 
 
 def settings_of(path: str, text: str | None) -> Settings:
-    """Return every setting of a file; none if there is no file, `NotRead` if it cannot be told."""
+    """Return the settings of a file; none if there is no file. Raises `NotRead` if it cannot be read."""
     if text is None:
         return {}
     if len(text) > TEXT_LENGTH:
@@ -84,7 +84,7 @@ def _json(text: str) -> Any:
     try:
         return json_text.parse(text)
     except BadDocument:
-        # comments and trailing commas, as tsconfig and its like have them
+        # with comments and trailing commas, as in tsconfig
         without = "\n".join(lexed(text, Lang.SCRIPT).code)
         return json_text.parse(_TRAILING_COMMA.sub(r"\1", without))
 
@@ -129,7 +129,7 @@ def _text(value: Any) -> str:
 
 
 def items_of(value: Value) -> tuple[str, ...]:
-    """Return a setting as a list: as it is written, or by the words of a text.
+    """Return a setting as a list: its items, or the words of its text.
 
     >>> items_of("E501, W503\\nF401")
     ('E501', 'W503', 'F401')
@@ -142,5 +142,5 @@ def items_of(value: Value) -> tuple[str, ...]:
 
 
 def spelled(way: Way) -> str:
-    """`[tool.ruff.lint] ignore` for a way to a setting."""
+    """Return the path of a setting for display: `[tool.ruff.lint] ignore`."""
     return f"[{'.'.join(way[:-1])}] {way[-1]}" if len(way) > 1 else way[-1]

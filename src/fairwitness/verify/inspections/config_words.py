@@ -1,4 +1,4 @@
-"""Names of settings by what they do to a check: let more pass, let less pass, or neither."""
+"""Names of settings by their effect on a check: it lets more pass, it lets less pass, or neither."""
 
 import re
 
@@ -9,13 +9,13 @@ MORE_IS_LOOSER = re.compile(
     r"(paths|branches|tags)-ignore",
     re.IGNORECASE,
 )
-"""Lists that say what is left out."""
+"""Lists of what is excluded."""
 LESS_IS_LOOSER = re.compile(
     r"(extend[-_])?select|enable|enable_error_codes?|include|files|packages|roots|projects|required_plugins|plugins|"
     r"extends|extend|tests|spec|hooks|types_or|lib|checks|warningsaserrors|python-version|node-version|os",
     re.IGNORECASE,
 )
-"""Lists that say what is looked at."""
+"""Lists of what is checked."""
 TEST_SCOPE = re.compile(
     r"testpaths|python_(files|functions|classes)|usefixtures|testmatch|testregex|passwithnotests|setupfiles|"
     r"setupfilesafterenv|globalsetup|globalteardown|modulenamemapper|testnamepattern|runner|testenvironment|harness|"
@@ -64,7 +64,7 @@ LOOSE_TEXT = re.compile(
     r"testFailureIgnore|ignoreFailures|PYTEST_ADDOPTS|NODE_OPTIONS|LD_PRELOAD|PYTHONPATH",
     re.MULTILINE,
 )
-"""Pieces of commands that make a check pass more often, or look at less."""
+"""Parts of commands that make a check pass more often or check less."""
 HARMLESS_OPTION = re.compile(
     r"--strict(?:-\w+)?|-r\w*|-v+|-q+|--verbose|--tb=\w+|--durations(?:=\d+)?|--color=\w+|--cov(?:=\S*)?|--cov-branch|"
     r"--cov-report(?:=\S*)?|--doctest-modules|--showlocals|-W|error(?:::\S*)?|--import-mode=importlib|-n|auto|"
@@ -72,10 +72,10 @@ HARMLESS_OPTION = re.compile(
     r"-W(?!no-)[a-z]\S*|-std=\S+|-g|-fsanitize=\S+|-I\S+|-L\S+|-l\w+|\$[({][\w@<^]+[)}]|\$[@<^]|"
     r"[\w./-]+\.(?:c|cc|cpp|cxx|o|h|hpp|a)"
 )
-"""Words that may be added to a command: they ask for more, or say what to compile."""
+"""Words that may be added to a command: they check more, or name what to compile."""
 CHECKING = re.compile(
     r"test|lint|check|verify|pytest|tox|nox|ruff|mypy|flake8|pyright|black|eslint|tsc|jest|vitest|mocha|cargo|clippy|"
     r"\bgo\s+vet|mvn|gradle|ctest|\bci\b|coverage|audit|pre-commit|fairwitness",
     re.IGNORECASE,
 )
-"""Words of names and commands that have to do with checks."""
+"""Words in names and commands that indicate a check."""

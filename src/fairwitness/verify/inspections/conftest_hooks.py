@@ -1,4 +1,4 @@
-"""What a conftest.py, or a module that shadows a tool, can do to a test run beyond giving tests their fixtures."""
+"""Changes of conftest.py, and modules that shadow a tool: what can affect a test run besides fixtures."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ from fairwitness.verify.inspections.python_tests import fixture_name, is_autouse
 
 STARTUP = frozenset({"sitecustomize.py", "usercustomize.py"})
 SHADOWED = frozenset({"pytest", "_pytest", "unittest", "coverage", "pluggy", "hypothesis", "doctest", "xdist"})
-"""Modules of test tools that a folder of the repository could stand in for."""
+"""Modules of test tools that a folder of the repository could shadow."""
 _ROOTS = frozenset({"src", "lib", "python", "test", "tests"})
 _BUILT_IN = frozenset(
     {
@@ -59,7 +59,7 @@ def conftest_changes(change: ChangedText) -> Iterator[InspectionFinding]:
 
 
 def shadowing(change: ChangedText) -> Iterator[InspectionFinding]:
-    """Yield a file that Python loads before, or instead of, the tools that run the tests."""
+    """Yield a finding for a file that Python loads before, or instead of, the test tools."""
     place = PurePosixPath(change.path)
     if change.after is None or change.before is not None:
         changed = change.before is not None and change.after is not None
@@ -71,9 +71,7 @@ def shadowing(change: ChangedText) -> Iterator[InspectionFinding]:
     if place.name in STARTUP or place.suffix == ".pth":
         yield finding_at(FindingRule.TEST_CONFIG_HOOK, change.path, None, "it runs before every test run", blocks=True)
     elif place.suffix == ".py" and _module_at_a_root(place) in SHADOWED:
-        yield finding_at(
-            FindingRule.TEST_CONFIG_HOOK, change.path, None, "it may stand in for a test tool", blocks=True
-        )
+        yield finding_at(FindingRule.TEST_CONFIG_HOOK, change.path, None, "it may shadow a test tool", blocks=True)
 
 
 def _module_at_a_root(place: PurePosixPath) -> str:
@@ -84,7 +82,7 @@ def _module_at_a_root(place: PurePosixPath) -> str:
 
 
 def _powers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
-    """Yield what in a conftest can change what a test run says: its line, words for it, and its shape."""
+    """Yield what in a conftest.py can change the result of a test run: line, description and shape of the code."""
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr) and (text := _power(node)):
             yield node.lineno, text, shape(node)
@@ -104,7 +102,7 @@ def _power(node: ast.AST) -> str:
         if is_autouse(node) and _bends(node):
             return f"autouse fixture {node.name} replaces things"
         if is_fixture(node) and fixture_name(node) in _BUILT_IN:
-            return f"fixture {fixture_name(node)} stands in for pytest's own"
+            return f"fixture {fixture_name(node)} replaces pytest's own"
     elif isinstance(node, ast.ImportFrom | ast.Import):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         if any(name.split(".")[0] == "_pytest" for name in names):
@@ -136,12 +134,12 @@ def _bends(function: Function) -> bool:
 
 
 def _definitions(path: str, before: ast.Module, after: ast.Module) -> Iterator[InspectionFinding]:
-    """Fixtures and helpers: new ones are said, changed ones touch every test that asks for them."""
+    """Yield findings about fixtures and helpers: new ones do not block; changed ones affect all tests that use them."""
     for finding in module_changes(path, before, after):
         rule = FindingRule.TEST_CONFIG_HOOK if finding.blocks else FindingRule.TEST_CONFIG_FIXTURE
         autouse = "acts on every test" in finding.text
         if autouse:
-            # one that replaces things has been named already
+            # a fixture that replaces things is already reported
             yield finding_at(FindingRule.TEST_CONFIG_FIXTURE, path, finding.line, finding.text, blocks=False)
         else:
             yield finding_at(rule, path, finding.line, finding.text, blocks=finding.blocks)

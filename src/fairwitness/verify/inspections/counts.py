@@ -52,7 +52,7 @@ _ASSERTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was counted in one text, or in several."""
+    """Counts of one or several texts."""
 
     tests: int = 0
     skips: int = 0
@@ -65,7 +65,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The numbers of each changed file with tests in it, and of all of them."""
+    """The counts of each changed test file, and their sums."""
 
     files: tuple[tuple[str, Counts, Counts], ...]
     """Path, before, after."""
@@ -95,7 +95,7 @@ class Drift:
 
 
 def count(path: str, text: str | None) -> Counts:
-    """Return the numbers of one file; none for production code, the tests inside of a Rust file apart."""
+    """Return the counts of one file; zero for production code, except for tests inside a Rust file."""
     language = language_of(path)
     if text is None or language is None or not (is_test_path(path) or language is Lang.RUST):
         return Counts()

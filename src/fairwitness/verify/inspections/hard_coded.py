@@ -1,4 +1,4 @@
-"""Branches and table entries whose answer is written out: what they compare with, and which of them are suspicious."""
+"""Find hard-coded results: branches and table rows whose answer is a literal, and which of them are suspicious."""
 
 import ast
 import re
@@ -20,19 +20,19 @@ from fairwitness.verify.inspections.python_source import Function, names_in, spa
 
 SMALL = frozenset({-1, 0, 1, 2})
 ENTRIES = 5_000
-"""Entries of one file that are looked at."""
+"""Maximum of entries per file."""
 _WORD = re.compile(r"[a-z]+(?:[_. -][a-z]+){0,3}|[A-Z]+(?:[_-][A-Z]+){0,3}")
 
 
 @dataclass(frozen=True, slots=True)
 class HardCodedEntry:
-    """One condition on given values that has a written-out answer."""
+    """One condition on given values whose answer is a literal."""
 
     line: int
     lines: frozenset[int]
-    """Where it stands."""
+    """Its lines."""
     keys: Atoms
-    """The values that are compared with, all at once."""
+    """All values that the condition compares with."""
     result: Atoms
     family: tuple[str, int]
     """Siblings share it: branches of one function on the same thing, entries of one table."""
@@ -69,20 +69,20 @@ def is_named(entry: HardCodedEntry, tests: NamedByTests) -> bool:
 
 
 def is_honest_family(family: list[HardCodedEntry], named: list[HardCodedEntry]) -> bool:
-    """Return whether siblings that no test names show that this is a lookup, and not a list of the tests."""
+    """Return whether siblings that no test names show that this is a real lookup."""
     if len(named) == len(family):
         return False
     return family[0].is_table or len(family) >= 3 or not family[0].bypasses
 
 
 def is_distinctive(entry: HardCodedEntry) -> bool:
-    """Return whether somebody would hardly compare with just these values unless they had read the test."""
+    """Return whether the compared values are so special that they must come from a test."""
     if all(kind == "b" for kind, _ in entry.result) and not entry.bypasses:
-        return False  # a yes or no that depends on nothing else is a classification
+        return False  # a truth value without other computation is a classification
     if entry.is_table and all(_is_small(each) for each in entry.result):
         return False  # numbers for names: a test mentions those by chance
     if entry.is_part and not _is_telling(entry.result):
-        return False  # the beginning of a text decides about its kind all the time
+        return False  # code often decides by the beginning of a text
     if len(entry.keys) >= 2:
         return any(not _is_small(each) for each in (*entry.keys, *entry.result))
     (key,) = entry.keys
@@ -107,7 +107,7 @@ def _is_prose(each: Atom) -> bool:
 
 
 def _is_telling(result: Atoms) -> bool:
-    """Return whether an answer is a number that nobody would guess."""
+    """Return whether an answer is a distinctive number."""
     return all(kind == "n" and not _is_small((kind, value)) for kind, value in result)
 
 
@@ -165,7 +165,7 @@ def python_entries(tree: ast.Module) -> Iterator[HardCodedEntry]:
 
 
 class _Body:
-    """One function: its parameters, what is made of them, and how it answers."""
+    """One function: its parameters, values derived from them, and its answers."""
 
     def __init__(self, function: Function, number: int) -> None:
         arguments = function.args
@@ -389,7 +389,7 @@ _FIELDS = re.compile(
     r".*(?:\.|->|::)(?:status|statusCode|status_code|code|type|kind|key|keyCode|errno|method|tag|nodeName|tagName|"
     r"length|len\(\)|size\(\)|size)"
 )
-"""Parts of something bigger that are compared with well-known values all the time."""
+"""Fields that code commonly compares with well-known values."""
 _NEAR = 4
 """Lines between siblings."""
 

@@ -1,4 +1,4 @@
-"""What a path says about a file that is looked at: its language, and whether it is code that a product ships."""
+"""The language of a file by its path, and whether it is a test or production code."""
 
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -7,7 +7,7 @@ from fairwitness.rules.oracle import PathKind, kind_of_path
 
 
 class Lang(StrEnum):
-    """Languages whose texts are looked at."""
+    """Languages that inspections read."""
 
     PYTHON = "python"
     SCRIPT = "script"

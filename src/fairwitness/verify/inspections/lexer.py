@@ -1,4 +1,4 @@
-"""Comments, strings and code told apart, for every language we look at.
+"""Separate comments, strings and code of a text, for every inspected language.
 
 No grammar, only what is needed to know that a word stands in a comment or in a string. A string ends with its line
 where the language says so, so one that is misread spoils one line. Python is left to its own tokenizer.
@@ -14,7 +14,7 @@ from enum import Enum
 from fairwitness.verify.inspections.languages import Lang
 
 SOURCE_LENGTH = 1_000_000
-"""Characters of a text that is still taken apart."""
+"""Maximum length of a text that is analysed."""
 
 _START = {
     Lang.SCRIPT: re.compile(r"""//|/\*|["'`/]"""),
@@ -52,7 +52,7 @@ class Lexed:
 
 
 def lexed(text: str, language: Lang) -> Lexed:
-    """Return the text taken apart; a text that is too long is all code."""
+    """Return the parts of a text; a text that is too long counts as code."""
     if len(text) > SOURCE_LENGTH:
         lines = tuple(text.split("\n"))
         return Lexed(lines, lines, ())
@@ -119,7 +119,7 @@ def _nested_end(text: str, start: int) -> int:
 
 
 def _regex_end(text: str, at: int) -> int:
-    # a slash divides unless something stands before it that cannot be divided
+    # a slash is a division unless what precedes it cannot be divided
     before = text[max(text.rfind("\n", 0, at) + 1, at - 80) : at]
     if _BEFORE_REGEX.search(before) and (literal := _REGEX.match(text, at + 1)):
         return literal.end()
@@ -136,7 +136,7 @@ def _string_end(text: str, sign: str, inside: int, language: Lang) -> int:
     if "R" in sign:
         return _end(text, f'){sign[2:-1]}"', inside, after=True)
     if sign == "'" and language is not Lang.SCRIPT:
-        # in Rust a quotation mark may also begin a lifetime, in C++ it parts digits
+        # in Rust a quotation mark may also begin a lifetime, in C++ it separates digits
         character = _CHARACTER.match(text, inside)
         return character.end() if character else inside
     pattern = _RUST_STRING if language is Lang.RUST else _QUOTED[sign]

@@ -1,4 +1,4 @@
-"""Which lines two texts do not share, in bounded time whatever the texts are.
+"""Find the lines that differ between two texts, in bounded time for any text.
 
 Lines that stand once in each text are matched first, in the longest order that both keep; only what lies between two of
 them is compared line by line, and where that is too much, all of it counts as changed.

@@ -1,4 +1,4 @@
-"""What became of the tests of a file in any other language, line by line.
+"""Compare the tests of a file in any language but Python, line by line.
 
 A line that is gone changed a test, unless it was blank, a comment, an import, mere brackets, or stands elsewhere in the
 file now. A file that differs only in white space and comments did not change.
@@ -66,14 +66,14 @@ _DECLARED = {
     ),
     Lang.JAVA: re.compile(r"\b(?:void|fun)\s+(\w+)\s*\("),
 }
-"""How a test says its name."""
+"""How a test is declared with its name."""
 _OPEN_IMPORT = re.compile(r"(?:import|use|pub use|const|let|var|from)\b[^;'\"]*[{(]\s*[^})]*$")
 _ONLY_BRACKETS = re.compile(r"[\s{}()\[\];,]*")
 _RUST_TESTS = re.compile(r"#\s*\[\s*cfg\s*\(\s*(?:test|all\s*\(\s*test\b[^\]]*)\s*\)\s*\]")
 
 
 def line_changes_of_tests(change: ChangedText, language: Lang) -> Iterator[InspectionFinding]:
-    """Yield findings about a test file that was there before and still is."""
+    """Yield findings about a changed test file."""
     before, after = lexed(change.before or "", language), lexed(change.after or "", language)
     yield from _lines(change, language, before, after, change.removed, change.added)
 
@@ -162,7 +162,7 @@ def _marks(
 
 
 def _in_new_test(change: ChangedText, language: Lang, after: Lexed, number: int) -> bool:
-    """Return whether what stands on a line belongs to a test whose name was not in the file before."""
+    """Return whether a line belongs to a test that is new in the file."""
     annotates = _at(after.bare, number).lstrip().startswith(("#", "@"))
     lines = range(number, number + 8) if annotates else range(number, max(number - 200, 0), -1)
     for place in lines:

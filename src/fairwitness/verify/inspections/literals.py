@@ -1,4 +1,4 @@
-"""Literals of code: the values that stand in it, told apart by kind, and which of them the changed tests name."""
+"""Literals of code by kind and value, and which of them the changed tests contain."""
 
 import ast
 import re
@@ -30,7 +30,7 @@ ATOMS = 20_000
 
 
 def atom(value: object) -> Atom | None:
-    """Return a value as an atom; None if it is of no kind that a result can be known by."""
+    """Return a value as an atom; None if its kind cannot identify a result."""
     if isinstance(value, bool):
         return ("b", value)
     if isinstance(value, int | float):

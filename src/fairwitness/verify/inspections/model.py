@@ -1,4 +1,4 @@
-"""What an inspection is given and what it answers: changed files in, findings out.
+"""Input and output of inspections: changed files and findings.
 
 Line numbers count from 1 and lines end at `\\n`, as git counts them. Texts come from a change and are hostile: a
 finding's own text is made visible and cut short, its path and subject stay as they are because they are names.
@@ -17,7 +17,7 @@ TEXT_LENGTH = 300
 QUOTE_LENGTH = 80
 """Characters that are quoted from a file."""
 FINDINGS_PER_FILE = 50
-"""More than this of one rule in one file is said as a number."""
+"""More findings than this of one rule in one file are only counted."""
 
 
 LINE_LENGTH = 2_000
@@ -46,7 +46,7 @@ class FindingRule(StrEnum):
     RESULT_HARD_CODED = "result-hard-coded"
     SECRET = "secret"
     SCAN_LIMITED = "scan-limited"
-    """Something was looked at less closely than usual, because there is so much of it."""
+    """Something was inspected less closely than usual, because it is too large."""
     UNREADABLE = "unreadable"
 
 
@@ -64,14 +64,14 @@ class ChangedText:
 
     @classmethod
     def between(cls, path: str, before: str | None, after: str | None) -> "ChangedText":
-        """Return the change of a file whose line numbers nobody has told yet."""
+        """Return the change of a file, with the changed line numbers computed."""
         removed, added = line_changes(before or "", after or "")
         return cls(path, before, after, added, removed)
 
 
 @dataclass(frozen=True, slots=True)
 class InspectionFinding:
-    """One thing that an inspection says about a change."""
+    """One finding of an inspection."""
 
     rule: FindingRule
     path: str
@@ -99,7 +99,7 @@ def quoted(text: str) -> str:
 
 
 def clipped(line: str) -> str:
-    """Return a line, no longer than what patterns can look at in good time."""
+    """Return a line, cut to the length that patterns can search in bounded time."""
     return line[:LINE_LENGTH]
 
 

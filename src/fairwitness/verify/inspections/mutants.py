@@ -86,7 +86,7 @@ class _Where:
     function: Function | None = None
     recursive: bool = False
     fragile: bool = False
-    """Whether the opposite answer here would most likely end in a crash."""
+    """Whether the opposite answer would probably crash."""
 
 
 def mutations(tree: ast.Module) -> Iterator[Mutation]:
@@ -106,7 +106,7 @@ def mutations(tree: ast.Module) -> Iterator[Mutation]:
 
 
 def _is_left_alone(node: ast.stmt) -> bool:
-    """Code that no test of behaviour could notice, or that is about running at all."""
+    """Return whether a mutation could not be detected by a test of behaviour, or would break the program itself."""
     if is_import(node) or is_docstring(node) or isinstance(node, ast.While | ast.Assert | ast.Delete):
         return True
     if isinstance(node, ast.If):
@@ -273,9 +273,9 @@ def _spelled(node: ast.expr) -> str:
 
 
 SOURCE_LENGTH = 250_000
-"""Characters of a file that is mutated."""
+"""Maximum length of a file that is mutated."""
 TRIES = 5
-"""Mutations that are tried for each mutant that is wanted."""
+"""How many mutations are tried for each wanted mutant."""
 ENOUGH = 5
 """Mutations of better kinds that make the last resort unnecessary."""
 PER_LINE = 8
@@ -285,7 +285,7 @@ _LINE_END = re.compile(rb"\r\n|\n")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One file with one thing wrong in it."""
+    """A file with one mutation."""
 
     id: str
     path: str
@@ -305,7 +305,7 @@ class _Source:
 
 
 def mutants(changed: Sequence[ChangedText], *, limit: int, seed: int) -> tuple[Mutant, ...]:
-    """At most `limit` mutants of the added lines of production code."""
+    """Return at most `limit` mutants of the added lines of production code."""
     texts = {change.path: change.after for change in changed if change.after is not None and is_production(change.path)}
     lines = {change.path: change.added for change in changed}
     return mutants_of_covered(texts, lines, limit=limit, seed=seed)
@@ -314,7 +314,7 @@ def mutants(changed: Sequence[ChangedText], *, limit: int, seed: int) -> tuple[M
 def mutants_of_covered(
     texts: Mapping[str, str], lines: Mapping[str, Collection[int]], *, limit: int, seed: int
 ) -> tuple[Mutant, ...]:
-    """At most `limit` mutants of the given lines: for a change of tests alone, the lines that they run."""
+    """Return at most `limit` mutants of the given lines: for a change of tests alone, the lines that they run."""
     by_line: dict[tuple[str, int], list[Mutation]] = {}
     sources: dict[str, _Source] = {}
     for path in sorted(texts):
@@ -344,12 +344,12 @@ def _collect(
     by_line: dict[tuple[str, int], list[Mutation]],
 ) -> None:
     if text.startswith("\ufeff") or len(text) > SOURCE_LENGTH:
-        return  # a byte order mark would shift every column; and every mutant is parsed anew
+        return  # a byte order mark would shift every column
     try:
         tree = _compiled(text)
         found = [each for each in mutations(tree) if each.node.lineno in wanted]
     except (UnreadableSource, SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # a file that cannot be read has no mutants; other inspections say so
+        return  # a file that cannot be parsed has no mutants; other inspections report it
     starts = (0, *(end.end() for end in _LINE_END.finditer(text.encode())))
     sources[path] = _Source(path, text, shape(tree), starts)
     for each in found:
@@ -383,7 +383,7 @@ def _compiled(text: str) -> ast.Module:
 
 
 def _mutated(source: _Source, mutation: Mutation) -> str | None:
-    """Return the file with one mutation; None if that is no program, or the same one."""
+    """Return the file with one mutation; None if it does not compile or is unchanged."""
     node = mutation.node
     data = source.text.encode()
     start = source.line_starts[node.lineno - 1] + node.col_offset

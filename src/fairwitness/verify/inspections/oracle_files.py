@@ -1,4 +1,4 @@
-"""Configuration of tests, linters, builds and CI that a change edits or brings, setting by setting.
+"""Inspect changed and new configuration of tests, linters, builds and CI, setting by setting.
 
 Each finding names the section and the key. What lets more pass than before, or makes fewer tests run, blocks; what is
 stricter or has nothing to do with checks is said and does not.
@@ -44,11 +44,11 @@ _DEPENDENCIES = re.compile(
     r"\.(python|node)-version|\.tool-versions|\.nvmrc|rust-toolchain.*|.*dockerfile.*|.*compose.*\.ya?ml|\.dockerignore"
 )
 _OVERRIDING = frozenset({"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"})
-"""Files whose mere presence puts other test settings out of force."""
+"""Files whose presence overrides other test settings."""
 
 
 def oracle_files(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
-    """Return findings about every changed or new file that steers checks."""
+    """Return findings about every changed or new file that configures checks."""
     return bounded(finding for change in changes for finding in _of_file(change))
 
 

@@ -1,4 +1,4 @@
-"""What a Python test module does outside of its tests: helpers, fixtures, constants, and code that runs on import."""
+"""Changes of a Python test module outside its tests: helpers, fixtures, constants, and code that runs on import."""
 
 import ast
 from collections import Counter
@@ -126,7 +126,7 @@ class _Compared:
             elif SETUP.fullmatch(name) or name.startswith("pytest_"):
                 yield self._says(statement, f"{name} now acts on tests that were there", within, blocks=True)
             elif is_fixture(statement) and fixture_name(statement) in self._asked_for:
-                text = f"fixture {fixture_name(statement)} now stands in for the one that tests asked for"
+                text = f"fixture {fixture_name(statement)} now replaces the one that tests use"
                 yield self._says(statement, text, within, blocks=True)
         elif name == "" or bound_names(statement) & known:
             yield self._says(statement, "a statement that runs on import is new", within, blocks=True)
@@ -187,7 +187,7 @@ def _parts(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _name(statement: ast.stmt) -> str:
-    """Return the first name that a statement gives a meaning to; nothing if it does anything else."""
+    """Return the first name that a statement defines; nothing if it does anything else."""
     names = bound_names(statement)
     if isinstance(statement, ast.Assign) and any(
         isinstance(node, ast.Attribute | ast.Subscript) for target in statement.targets for node in ast.walk(target)

@@ -1,4 +1,4 @@
-"""Python texts read without running them: bounded, without a traceback, and compared by what they mean.
+"""Parse Python texts without running them, within limits, and compare them by their syntax.
 
 Two pieces of code have the same shape if they differ only in layout, comments and docstrings.
 """
@@ -21,7 +21,7 @@ _LOADS = (ast.Load, ast.Store, ast.Del)
 
 
 class UnreadableSource(Exception):
-    """A text is no Python that can be looked at; says why in a clause."""
+    """The text is not Python that can be parsed; the message is the reason."""
 
 
 class Misleading(UnreadableSource):
@@ -128,7 +128,7 @@ def names_in(*nodes: ast.AST) -> set[str]:
 
 
 def bound_names(statement: ast.stmt) -> set[str]:
-    """Return names that a statement gives a meaning to, if it does nothing else."""
+    """Return the names that a statement defines, if it does nothing else."""
     if isinstance(statement, Definition):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):

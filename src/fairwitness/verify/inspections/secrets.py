@@ -25,7 +25,7 @@ KEYWORDS = 6
 PATTERN_LENGTH = 20_000
 """Characters of a line that our own patterns look at."""
 CANARY = re.compile(r"\bfairwitness-canary-[0-9a-f]{16,64}\b")
-"""What Fair Witness plants where nobody should read; a change that carries one has read it."""
+"""Canary tokens that Fair Witness plants in protected files; a change that contains one has read such a file."""
 
 PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (("Fair Witness canary", CANARY), *SECRET_FORMS)
 """Kinds of secrets that are known by their form; the group `secret` where only a part of it is one."""
@@ -67,7 +67,7 @@ def secrets(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
     detect = _detector() if total <= DETECTED_LINES else None
     findings = [finding for change in files for finding in _of_file(change, detect)]
     if detect is None:
-        text = f"{total} added lines are too many for detect-secrets; only our own patterns looked at them"
+        text = f"{total} added lines are too many for detect-secrets; only Fair Witness' own patterns were applied"
         findings.append(finding_at(FindingRule.SCAN_LIMITED, ".", None, text, blocks=False))
     return bounded(findings)
 
@@ -142,7 +142,7 @@ def _distinct(seen: Iterable[SecretMatch]) -> list[SecretMatch]:
 
 
 def _detector() -> Detector:
-    """detect-secrets, imported when it is needed and asked one by one: that way nothing is verified over a network."""
+    """Return a detector with the plug-ins of detect-secrets, called directly: so nothing is verified over a network."""
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     from detect_secrets.plugins.base import BasePlugin
     from detect_secrets.plugins.high_entropy_strings import HighEntropyStringsPlugin

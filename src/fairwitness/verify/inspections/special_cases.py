@@ -1,4 +1,4 @@
-"""Production code that knows the tests: code that asks for a test run, and answers that were written for a test.
+"""Find production code made for tests: code that detects a test run, and results that were written for a test.
 
 **Asking for a test run.** An added line of production code that looks for a test tool in the environment, the loaded
 modules, the arguments, the call stack or the build (`PYTEST_CURRENT_TEST`, `"pytest" in sys.modules`, `NODE_ENV ===
@@ -99,7 +99,7 @@ _RUST_ITEM = re.compile(
 
 
 def detections(source: Lexed, language: Lang, text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield lines that ask for a test run: the number, the words that ask, and whether it blocks."""
+    """Yield lines that detect a test run: the number, the matching text, and whether it blocks."""
     quiet = _docstring_lines(text) if language is Lang.PYTHON else set()
     if language is Lang.RUST:
         quiet = rust_test_lines(source)
@@ -145,7 +145,7 @@ def _docstring_lines(text: str) -> set[int]:
 
 
 def special_cases(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
-    """Return findings about the production code of a change, in the light of its tests."""
+    """Return findings about the production code of a change, compared with its tests."""
     files = tuple(changes)
     tests = NamedByTests(files)
     known = _removed(files)
@@ -158,7 +158,7 @@ def special_cases(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ..
 
 
 def _removed(files: tuple[ChangedText, ...]) -> Counter[str]:
-    """Return lines that production code lost: where they turn up again they are not new."""
+    """Return the lines removed from production code: if they reappear elsewhere, they are not new."""
     gone: Counter[str] = Counter()
     for change in files:
         if is_production(change.path):
@@ -181,7 +181,7 @@ def _of_file(change: ChangedText, tests: NamedByTests, known: Counter[str]) -> I
     for number, words, blocks in detections(source, language, text):
         line = lines[number - 1].strip() if number <= len(lines) else ""
         if number in added and not _came_along(line, known):
-            says = f"it asks whether it is being tested: {quoted(words)}"
+            says = f"it detects whether it is being tested: {quoted(words)}"
             yield finding_at(FindingRule.TEST_RUN_DETECTED, change.path, number, says, blocks=blocks)
     if language is Lang.RUST:
         added -= rust_test_lines(source)

@@ -1,4 +1,4 @@
-"""Marks that switch a check off for a line, a block or a file, where a change adds one.
+"""Find added marks that disable a check for a line, a block or a file.
 
 Only comments and attributes count, never strings. Marks are counted per file before and after, and a line that came
 from another file of the change brings its marks along: moving code is no finding. Two kinds of marks are said and do
@@ -55,7 +55,7 @@ COMMENTS: tuple[tuple[re.Pattern[str], bool], ...] = (
     (re.compile(r"\bLCOV_EXCL_\w+|\bGCOVR?_EXCL_\w+"), False),
     (re.compile(r"\b(?:CHECKSTYLE[:.]OFF|NOPMD|NOSONAR|noinspection)\b" + _CODES), True),
 )
-"""What a comment may say, and whether that blocks."""
+"""Patterns of comments, and whether each blocks."""
 CODE: dict[Lang, tuple[re.Pattern[str], ...]] = {
     Lang.PYTHON: (re.compile(r"@(?:typing\.)?no_type_check\b"),),
     Lang.SCRIPT: (),
@@ -71,7 +71,7 @@ CODE: dict[Lang, tuple[re.Pattern[str], ...]] = {
     ),
     Lang.JAVA: (re.compile(r"@(?:SuppressWarnings|Suppress|SuppressFBWarnings|SuppressLint)\b[^)]{0,200}"),),
 }
-"""What code may say where the language has no comment for it."""
+"""Patterns of code, for languages without such comments."""
 
 
 _RULES = r"[\w@/.:-]+(?:\s*,\s*[\w@/.:-]+)*"
@@ -86,7 +86,7 @@ NARROW: tuple[re.Pattern[str], ...] = (
     re.compile(r"\bNOLINT(?:NEXTLINE)?\([\w,\s.-]{1,200}\)"),
     re.compile(rf"\bcppcheck-suppress\s+{_RULES}"),
 )
-"""Marks that name their rule and hold for one line."""
+"""Marks that name their rule and apply to one line."""
 _NARROW_CODE = re.compile(r"#\s*\[\s*(?:allow|expect)\s*\(|@Suppress\w*\s*\(")
 _REASON = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
 """Two words at least."""
@@ -108,7 +108,7 @@ def suppressions(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...
 
 
 def _removed_lines(files: tuple[ChangedText, ...]) -> Counter[str]:
-    """Return lines that are gone from some file, and do not stand elsewhere in it."""
+    """Return the lines that were removed from a file and are nowhere else in it."""
     gone: Counter[str] = Counter()
     for change in files:
         gone += _lines_at(change.before, change.removed) - _lines_at(change.after, change.added)
@@ -132,7 +132,7 @@ def _of_file(change: ChangedText, moved: Counter[str]) -> Iterator[InspectionFin
     more = Counter(mark.text for mark in marked) - before
     lines = lines_of(change.after)
     added = set(change.added)
-    # marks on added lines are the new ones; what is left stands on lines that only seem to be the same
+    # marks on added lines are new; the rest are on lines that only seem unchanged
     for mark in sorted(marked, key=lambda mark: (mark.line not in added, mark.line)):
         if more[mark.text] <= 0:
             continue

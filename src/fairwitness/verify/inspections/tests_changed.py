@@ -1,4 +1,4 @@
-"""What happened to tests that were there before the change.
+"""Find what a change does to existing tests.
 
 Python is compared by its syntax tree, other languages and unreadable Python line by line. A test that stands under
 another name or path with the same content has moved: that is said, and does not block.
@@ -47,7 +47,7 @@ def python_changes(path: str, before: str, after: str, *, new_path: str, moves: 
             yield finding_at(FindingRule.TEST_DELETED, path, line, "the test is gone", subject=test, blocks=True)
     for name, tests in new.items():
         if name not in old and silencers(*tests[-1].node.decorator_list):
-            # a new test that is not run proves nothing, but takes nothing away either
+            # a skipped new test proves nothing, but removes nothing either
             test = f"{new_path}::{name}"
             yield finding_at(
                 FindingRule.SKIP_ADDED, new_path, tests[-1].node.lineno, "new and not run", subject=test, blocks=False
@@ -111,7 +111,7 @@ def _body(path: str, test: str, before: PythonTest, after: PythonTest, *, hushed
     line = after.node.lineno
     lost_marks = Counter(before.marks) - Counter(after.marks)
     new_marks = Counter(after.marks) - Counter(before.marks)
-    # a skip that was taken away lets the test count again
+    # without the skip the test counts again
     freed = sum(1 for mark in before.node.decorator_list if shape(mark) in lost_marks and silencers(mark))
     if new_marks.total() > (1 if hushed else 0) or lost_marks.total() > freed:
         yield finding_at(FindingRule.TEST_CHANGED, path, line, "its decorators changed", subject=test, blocks=True)
@@ -148,7 +148,7 @@ def _only_asserts_more(before: PythonTest, after: PythonTest) -> bool:
 
 
 def _is_plain_assertion(statement: ast.stmt) -> bool:
-    """Return an assertion that can only fail: it binds nothing, and calls nothing that could end or bend the test."""
+    """Return whether a statement is an assertion that can only fail: it binds nothing and has no other effect."""
     return isinstance(statement, ast.Assert) and not any(
         isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom)
         or (isinstance(node, ast.Attribute) and (node.attr.startswith("_") or node.attr in _BENDING))
@@ -184,7 +184,7 @@ def tests_changed(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ..
 
 
 def moved_tests(changes: Iterable[ChangedText]) -> Moves:
-    """Ids of Python tests that are gone from where they were, and where the same test stands now."""
+    """Return the ids of Python tests that were renamed or moved, with their new ids."""
     gone: list[tuple[str, PythonTest]] = []
     new: dict[tuple[object, ...], list[str]] = {}
     for change in changes:
@@ -215,7 +215,7 @@ def _tests(text: str | None) -> dict[str, PythonTest]:
 
 
 def _renamed(changes: tuple[ChangedText, ...]) -> dict[str, ChangedText]:
-    """Test files that are gone, and the new test file that holds what they held."""
+    """Return removed test files with the new test file that has their content."""
     new = [change for change in changes if change.before is None and change.after and _may_hold_tests(change.path)]
     found_at: dict[str, ChangedText] = {}
     for change in changes:
@@ -277,7 +277,7 @@ def _python(change: ChangedText, moves: Moves) -> Iterator[InspectionFinding]:
 
 
 def _new_python(change: ChangedText) -> Iterator[InspectionFinding]:
-    """Yield a new test file takes nothing away by its skips; it does if it can end the run of all others."""
+    """Yield findings about a new test file: its skips remove nothing, but it must not end the run of other tests."""
     for name, test in _tests(change.after).items():
         if silencers(*test.node.decorator_list):
             yield finding_at(
@@ -317,7 +317,7 @@ def _file_gone(change: ChangedText, now: ChangedText | None, moves: Moves) -> It
 def _of_moved(
     path: str, before: str, after: str, new_path: str, moves: Moves, *, whole: bool
 ) -> Iterator[InspectionFinding]:
-    """Test by test; helpers of a file that is gone as a whole are gone with it."""
+    """Yield findings test by test; helpers of a removed file are not reported."""
     findings = list(python_changes(path, before, after, new_path=new_path, moves=moves))
     if whole:
         findings = [
@@ -329,7 +329,7 @@ def _of_moved(
 
 
 def _data(change: ChangedText) -> Iterator[InspectionFinding]:
-    """Yield what tests compare with may grow; a line that is gone is an expectation less."""
+    """Yield findings about test data: it may grow, but a removed line removes an expectation."""
     place = PurePosixPath(change.path)
     if (
         _NO_DATA.fullmatch(place.name)

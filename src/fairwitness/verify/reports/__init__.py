@@ -1,8 +1,8 @@
-"""What a tool reported, read thing by thing and believed only if it agrees with itself and with the exit code.
+"""Read the reports of tools item by item; a report counts only if it agrees with itself and with the exit code.
 
-One module per family of reports turns a text into `Found` things; `settle` gives them their final ids, `exits` knows
-what each tool means by its exit code, `reader` puts the three together. Every report comes from code that is not ours:
-a reader never raises, and whatever it cannot make sense of becomes a problem, never a pass.
+One module per family of reports turns a text into `ReportedItem`s (`model`), `exits` knows the meaning of each tool's
+exit codes, and `reader` combines them and assigns final ids. Reports come from foreign code: a reader never raises, and
+what it cannot read becomes a problem, never a pass.
 """
 
 from fairwitness.verify.reports.reader import read_report

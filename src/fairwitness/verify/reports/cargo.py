@@ -47,15 +47,15 @@ class _Binary:
     shown: dict[str, list[str]] = field(default_factory=dict)
     showing: str | None = None
 
-    def kept(self, found: re.Match[str]) -> bool:
+    def kept(self, match: re.Match[str]) -> bool:
         """Return whether a line of totals is this binary's own."""
         outcomes = [test.outcome for test in self.tests.values()]
-        passed = int(found["passed"]) + int(found["measured"])
+        passed = int(match["passed"]) + int(match["measured"])
         return (
             outcomes.count(ItemOutcome.PASSED) == passed
-            and outcomes.count(ItemOutcome.FAILED) == int(found["failed"])
-            and outcomes.count(ItemOutcome.SKIPPED) == int(found["ignored"])
-            and (found["word"] == "ok") == (int(found["failed"]) == 0)
+            and outcomes.count(ItemOutcome.FAILED) == int(match["failed"])
+            and outcomes.count(ItemOutcome.SKIPPED) == int(match["ignored"])
+            and (match["word"] == "ok") == (int(match["failed"]) == 0)
         )
 
 
@@ -89,7 +89,7 @@ class _Text:
         if result is not None and binary.kept(result):
             self._end(binary)
         elif binary.in_details:
-            _show(binary, line)  # whatever stands here was printed by a test
+            _show(binary, line)  # a test printed this line
         elif line == "failures:":
             binary.in_details = True
         elif result is not None:
@@ -100,11 +100,11 @@ class _Text:
             self.binary = None
             self.line(line)
         elif (test := _TEST.fullmatch(line)) is not None:
-            found = _found(test, binary.label)
+            item = _reported_item(test, binary.label)
             name = _plain_name(test["name"])
             if name in binary.tests:
                 self.parsed.problems.append(f"{name} ended twice")
-            binary.tests[name] = found
+            binary.tests[name] = item
             self.count += 1
 
     def _end(self, binary: _Binary) -> None:
@@ -124,7 +124,7 @@ class _Text:
 
     def _add(self, binary: _Binary) -> None:
         # tests end in any order; doc tests of one item are told apart by theirs
-        self.parsed.found += sorted(binary.tests.values(), key=lambda test: (test.id, test.line or 0))
+        self.parsed.items += sorted(binary.tests.values(), key=lambda test: (test.id, test.line or 0))
 
     def end(self) -> ParsedReport:
         if self.count > ITEMS:
@@ -152,11 +152,11 @@ def _show(binary: _Binary, line: str) -> None:
 
 
 def _plain_name(name: str) -> str:
-    """Return a test's name; whether it should panic is a trait of it."""
+    """Return a test's name, without the remark that it should panic."""
     return name.removesuffix(" - should panic")
 
 
-def _found(test: re.Match[str], label: str) -> ReportedItem:
+def _reported_item(test: re.Match[str], label: str) -> ReportedItem:
     name = _plain_name(test["name"])
     place = _DOC_LINE.search(name)
     path, line = None, None

@@ -1,4 +1,4 @@
-"""Linters and type checkers that report in JSON: ruff, eslint, pyright."""
+"""Reports of linters, type checkers and compilers: ruff, eslint, pyright (JSON); flake8, mypy, tsc, gcc, clang."""
 
 import re
 from collections.abc import Iterator
@@ -39,14 +39,14 @@ _RUFF = TypeAdapter(list[_RuffDiagnostic])
 
 
 def read_ruff(text: str, relative: Relative) -> ParsedReport:
-    """`ruff check --output-format json`."""
+    """Read the output of `ruff check --output-format json`."""
     parsed = ParsedReport(ReportingTool.RUFF)
     try:
-        found = read_json(text, _RUFF)
+        diagnostics = read_json(text, _RUFF)
     except InvalidJsonReport as error:
         parsed.problems.append(f"the report is not what ruff writes: {error}")
         return parsed
-    parsed.found += [
+    parsed.items += [
         diagnostic(
             each.filename,
             each.location.row if each.location else None,
@@ -54,7 +54,7 @@ def read_ruff(text: str, relative: Relative) -> ParsedReport:
             each.message,
             relative=relative,
         )
-        for each in found
+        for each in diagnostics
     ]
     return parsed
 
@@ -79,7 +79,7 @@ _ESLINT_ERROR = 2
 
 
 def read_eslint(text: str, relative: Relative) -> ParsedReport:
-    """`eslint --format json`."""
+    """Read the output of `eslint --format json`."""
     parsed = ParsedReport(ReportingTool.ESLINT)
     try:
         files = read_json(text, _ESLINT)
@@ -87,12 +87,12 @@ def read_eslint(text: str, relative: Relative) -> ParsedReport:
         parsed.problems.append(f"the report is not what eslint writes: {error}")
         return parsed
     if not files:
-        parsed.problems.append("eslint looked at no file")
+        parsed.problems.append("eslint checked no file")
     for file in files:
         errors = sum(each.severity == _ESLINT_ERROR for each in file.messages)
         if (file.errorCount, file.warningCount) != (errors, len(file.messages) - errors):
             parsed.problems.append(f"the report's counts for {relative.path(file.filePath)} do not fit its messages")
-        parsed.found += [_eslint(file.filePath, each, relative) for each in file.messages]
+        parsed.items += [_eslint(file.filePath, each, relative) for each in file.messages]
     return parsed
 
 
@@ -133,7 +133,7 @@ _PYRIGHT = TypeAdapter(_Pyright)
 
 
 def read_pyright(text: str, relative: Relative) -> ParsedReport:
-    """`pyright --outputjson`; what is only information is left out."""
+    """Read the output of `pyright --outputjson`, without diagnostics that are only information."""
     parsed = ParsedReport(ReportingTool.PYRIGHT)
     try:
         whole = read_json(text, _PYRIGHT)
@@ -143,16 +143,16 @@ def read_pyright(text: str, relative: Relative) -> ParsedReport:
     for word, said in (("error", whole.summary.errorCount), ("warning", whole.summary.warningCount)):
         counted = sum(each.severity == word for each in whole.generalDiagnostics)
         if said != counted:
-            parsed.problems.append(f"the report counts {said} of severity {word}, but holds {counted}")
+            parsed.problems.append(f"the report counts {said} of severity {word}, but contains {counted}")
     if not whole.summary.filesAnalyzed:
-        parsed.problems.append("pyright looked at no file")
+        parsed.problems.append("pyright checked no file")
     for each in whole.generalDiagnostics:
         if each.severity == "information":
             continue
         line = each.range.start.line + 1 if each.range else None  # it counts lines from 0
         warning = each.severity == "warning"
         code = each.rule or each.severity
-        parsed.found.append(diagnostic(each.file, line, code, each.message, relative=relative, tolerated=warning))
+        parsed.items.append(diagnostic(each.file, line, code, each.message, relative=relative, tolerated=warning))
     return parsed
 
 
@@ -184,7 +184,7 @@ def _lines(text: str, parsed: ParsedReport, *, whole: bool = True) -> Iterator[s
     if whole and text and not text.endswith("\n"):
         parsed.problems.append(TORN)
     for line in lines(without_colours(text)):
-        if len(parsed.found) > ITEMS:
+        if len(parsed.items) > ITEMS:
             return
         yield line.rstrip()
 
@@ -194,39 +194,39 @@ def _number(digits: str | None) -> int | None:
 
 
 def read_flake8(text: str, relative: Relative) -> ParsedReport:
-    """flake8's default format."""
+    """Read flake8's default format."""
     parsed = ParsedReport(ReportingTool.FLAKE8)
     for line in _lines(text, parsed):
-        found = _FLAKE8.fullmatch(line)
-        if found is not None:
-            place = _number(found["line"])
-            parsed.found.append(diagnostic(found["path"], place, found["code"], found["text"], relative=relative))
+        match = _FLAKE8.fullmatch(line)
+        if match is not None:
+            place = _number(match["line"])
+            parsed.items.append(diagnostic(match["path"], place, match["code"], match["text"], relative=relative))
     return parsed
 
 
 def read_mypy(text: str, relative: Relative) -> ParsedReport:
-    """mypy's lines and its last one, which counts them."""
+    """Read mypy's lines, and check the count in its last line."""
     parsed = ParsedReport(ReportingTool.MYPY)
     said: int | None = None
     for line in _lines(text, parsed):
         if (clean := _MYPY_CLEAN.fullmatch(line)) is not None:
             said = 0
             if not int(clean["files"]):
-                parsed.problems.append("mypy looked at no file")
+                parsed.problems.append("mypy checked no file")
         elif (total := _MYPY_FOUND.fullmatch(line)) is not None:
             said = int(total["count"])
-        elif (found := _MYPY.fullmatch(line)) is not None:
-            place, code = _number(found["line"]), found["code"] or "error"
-            parsed.found.append(diagnostic(found["path"], place, code, found["text"], relative=relative))
+        elif (match := _MYPY.fullmatch(line)) is not None:
+            place, code = _number(match["line"]), match["code"] or "error"
+            parsed.items.append(diagnostic(match["path"], place, code, match["text"], relative=relative))
     if said is None:
-        parsed.problems.append("the report is torn: mypy's last line is not there")
-    elif said != len(parsed.found):
-        parsed.problems.append(f"mypy says that it found {said}, but tells of {len(parsed.found)}")
+        parsed.problems.append("the report is truncated: mypy's last line is not there")
+    elif said != len(parsed.items):
+        parsed.problems.append(f"mypy says that it found {said}, but lists {len(parsed.items)}")
     return parsed
 
 
 def read_tsc(text: str, relative: Relative) -> ParsedReport:
-    """tsc's lines, plain or pretty; what concerns no file means that it could not check."""
+    """Read tsc's lines, plain or pretty; an error without a file means that tsc could not check."""
     parsed = ParsedReport(ReportingTool.TSC)
     said: int | None = None
     for line in _lines(text, parsed):
@@ -234,27 +234,27 @@ def read_tsc(text: str, relative: Relative) -> ParsedReport:
             parsed.problems.append(f"tsc could not check: {whole['text']}")
         elif (total := _TSC_FOUND.fullmatch(line)) is not None:
             said = int(total["count"])
-        elif (found := _TSC.fullmatch(line)) is not None:
-            place = _number(found["line"] or found["pretty"])
-            parsed.found.append(diagnostic(found["path"], place, found["code"], found["text"], relative=relative))
-    if said is not None and said != len(parsed.found):
-        parsed.problems.append(f"tsc says that it found {said}, but tells of {len(parsed.found)}")
+        elif (match := _TSC.fullmatch(line)) is not None:
+            place = _number(match["line"] or match["pretty"])
+            parsed.items.append(diagnostic(match["path"], place, match["code"], match["text"], relative=relative))
+    if said is not None and said != len(parsed.items):
+        parsed.problems.append(f"tsc says that it found {said}, but lists {len(parsed.items)}")
     return parsed
 
 
 def read_compiler(text: str, relative: Relative) -> ParsedReport:
-    """gcc's and clang's errors and warnings, the linker's, and make's own word if there is nothing else."""
+    """Read errors and warnings of gcc, clang and the linker, and make's own error if there is nothing else."""
     parsed = ParsedReport(ReportingTool.COMPILER)
     given_up = []
-    for line in _lines(text, parsed, whole=False):  # a linker's or a test's last line may well have no end
-        if (found := _COMPILER.fullmatch(line)) is not None:
-            flag = _COMPILER_FLAG.search(found["text"])
-            kind = "error" if found["kind"].endswith("error") else "warning"
-            said = found["text"][: flag.start()] if flag else found["text"]
-            parsed.found.append(
+    for line in _lines(text, parsed, whole=False):  # the last line of a linker or a test may lack a line feed
+        if (match := _COMPILER.fullmatch(line)) is not None:
+            flag = _COMPILER_FLAG.search(match["text"])
+            kind = "error" if match["kind"].endswith("error") else "warning"
+            said = match["text"][: flag.start()] if flag else match["text"]
+            parsed.items.append(
                 diagnostic(
-                    found["path"],
-                    _number(found["line"]),
+                    match["path"],
+                    _number(match["line"]),
                     flag["flag"].rstrip("=") if flag else kind,
                     said,
                     relative=relative,
@@ -262,11 +262,11 @@ def read_compiler(text: str, relative: Relative) -> ParsedReport:
                 )
             )
         elif (missing := _LINKER.fullmatch(line)) is not None:
-            parsed.found.append(diagnostic(missing["path"], None, "link", missing["text"], relative=relative))
+            parsed.items.append(diagnostic(missing["path"], None, "link", missing["text"], relative=relative))
         elif (program := _PROGRAM.fullmatch(line)) is not None:
-            parsed.found.append(diagnostic(None, None, program["name"], program["text"], relative=relative))
+            parsed.items.append(diagnostic(None, None, program["name"], program["text"], relative=relative))
         elif (make := _MAKE.fullmatch(line)) is not None:
             given_up.append(diagnostic(None, None, "make", _ADDRESS.sub("", make["text"]), relative=relative))
-    if not any(found.outcome in RED for found in parsed.found):
-        parsed.found += given_up
+    if not any(item.outcome in RED for item in parsed.items):
+        parsed.items += given_up
     return parsed

@@ -1,15 +1,15 @@
-"""What each tool means by its exit code, and whether that agrees with its report: exit code 0 alone is no evidence."""
+"""The meaning of each tool's exit codes, and whether one agrees with the report: exit code 0 alone is no evidence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 NO_TESTS = "no test was collected"
-"""How a report without a single test is told; callers look for these words."""
+"""The problem of a report without a test; callers compare with this text."""
 
 
 class ReportingTool(StrEnum):
-    """Who wrote a report, as far as exit codes go."""
+    """The tool that wrote a report, by its exit codes."""
 
     PYTEST = "pytest"
     UNITTEST = "unittest"
@@ -17,7 +17,7 @@ class ReportingTool(StrEnum):
     CARGO = "cargo test"
     JEST = "jest"
     IDLE = "an idle runner"
-    """Some end with a failure when there is nothing to run: jest and vitest with 1, ctest with 8."""
+    """A runner that fails if there is nothing to run: jest and vitest with 1, ctest with 8."""
     MOCHA = "mocha"
     RUNNER = "the test runner"
     """Any other: ctest, node, vitest, surefire, a TAP producer."""
@@ -35,11 +35,11 @@ class Convention:
     """The exit codes of a tool; 0 always means that nothing is red."""
 
     red: frozenset[int] | None
-    """Codes that mean: something is red. None: any below those of a shell."""
+    """Codes that mean failures. None: any code below those of a shell."""
     broke: Mapping[int, str] = field(default_factory=dict)
-    """Codes that mean: I could not do my work, and how."""
+    """Codes that mean that the tool could not do its work, with the reason."""
     warnings_may_fail: bool = False
-    """Whether it can be told to fail on warnings alone."""
+    """Whether it can be configured to fail on warnings alone."""
 
 
 _ONE = frozenset({1})
@@ -76,7 +76,7 @@ CONVENTIONS: Mapping[ReportingTool, Convention] = {
     ReportingTool.COMPILER: Convention(None),
 }
 _SHELL = 126
-"""From here on codes are a shell's: not executable, not found, ended by a signal."""
+"""Codes from here on are a shell's: not executable, not found, ended by a signal."""
 
 
 def exit_problem(tool: ReportingTool, exit_code: int | None, *, red: int) -> str | None:

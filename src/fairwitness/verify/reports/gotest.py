@@ -27,7 +27,7 @@ _ENDS = {
     "skip": ItemOutcome.SKIPPED,
 }
 _ACTIONS = frozenset({"start", "run", "pause", "cont", "output", "attr", "artifacts", "build-output", "build-fail"})
-# older versions tell this as plain text among the events
+# older versions print this as plain text among the events
 _PLAIN_FAILURE = re.compile(r"FAIL\t(\S+) \[(build|setup) failed\]")
 _FRAME = re.compile(r"=== |\s*--- |PASS$|FAIL$|ok  \t|FAIL\t|exit status ")
 
@@ -120,11 +120,9 @@ def _told(run: _GoTestRun) -> ParsedReport:
         said = " ".join(thing.output)
         if not thing.test:
             if package_outcome is None:
-                parsed.problems.append(f"the report is torn: the package {thing.package} has no end")
+                parsed.problems.append(f"the report is truncated: the package {thing.package} has no end")
             elif package_outcome is ItemOutcome.FAILED and thing.package not in failing:
-                parsed.found.append(
-                    ReportedItem(thing.package, ItemOutcome.ERROR, message=said or "the package failed")
-                )
+                parsed.items.append(ReportedItem(thing.package, ItemOutcome.ERROR, message=said or "the package failed"))
             continue
         if thing.outcome is None:
             unfinished.append(thing.test)
@@ -132,9 +130,9 @@ def _told(run: _GoTestRun) -> ParsedReport:
             parsed.problems.append(f"{thing.test} failed, but its package {thing.package} did not")
         id_ = f"{thing.package}::{thing.test}"
         message = said if thing.outcome is not ItemOutcome.PASSED else ""
-        parsed.found.append(ReportedItem(id_, thing.outcome or ItemOutcome.ERROR, message=message))
+        parsed.items.append(ReportedItem(id_, thing.outcome or ItemOutcome.ERROR, message=message))
         if thing.package not in ended:
-            parsed.problems.append(f"the report is torn: the package {thing.package} has no end")
+            parsed.problems.append(f"the report is truncated: the package {thing.package} has no end")
     if unfinished and not failing and ItemOutcome.FAILED not in ended.values():
         parsed.problems.append(f"tests began and did not end: {listed(unfinished)}")
     return parsed

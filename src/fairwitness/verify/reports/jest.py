@@ -67,24 +67,24 @@ def read_jest(text: str, relative: Relative) -> ParsedReport:
     for file in whole.testResults:
         path = relative.path(file.name)
         statuses.update(test.status for test in file.assertionResults)
-        parsed.found += [_found(path, test) for test in file.assertionResults]
+        parsed.items += [_reported_item(path, test) for test in file.assertionResults]
         parsed.problems += [
             f"a test of {path} has the unknown status {test.status!r}"
             for test in file.assertionResults
             if test.status not in _STATUS
         ]
         if file.status == "failed" and not any(test.status == "failed" for test in file.assertionResults):
-            parsed.found.append(ReportedItem(path, ItemOutcome.ERROR, path, message=file.message))
+            parsed.items.append(ReportedItem(path, ItemOutcome.ERROR, path, message=file.message))
     for name, said, counted in (
         ("tests", whole.numTotalTests, statuses.total()),
         ("passed", whole.numPassedTests, statuses["passed"]),
         ("failed", whole.numFailedTests, statuses["failed"]),
     ):
         if said != counted:
-            parsed.problems.append(f"the report counts {said} {name}, but holds {counted}")
+            parsed.problems.append(f"the report counts {said} {name}, but contains {counted}")
     if whole.wasInterrupted:
         parsed.problems.append("jest was interrupted")
-    red = sum(found.outcome in (ItemOutcome.FAILED, ItemOutcome.ERROR) for found in parsed.found)
+    red = sum(item.outcome in (ItemOutcome.FAILED, ItemOutcome.ERROR) for item in parsed.items)
     if not whole.testResults:
         parsed.tool = ReportingTool.IDLE
     elif whole.success != (red == 0):
@@ -92,7 +92,7 @@ def read_jest(text: str, relative: Relative) -> ParsedReport:
     return parsed
 
 
-def _found(path: str, test: _Test) -> ReportedItem:
+def _reported_item(path: str, test: _Test) -> ReportedItem:
     outcome = _STATUS.get(test.status, ItemOutcome.ERROR)
     if outcome is ItemOutcome.PASSED and test.failing:
         outcome = ItemOutcome.XFAILED  # `test.failing`: it passes because it fails

@@ -15,7 +15,7 @@ from fairwitness.verify.reports.exits import ReportingTool
 from fairwitness.verify.reports.model import ParsedReport, Relative, ReportedItem, first_line, whole_number
 
 _PARTS = 100
-"""No class is nested deeper than this; a name that pretends to be is not taken apart."""
+"""Maximum depth of nested classes; a deeper name is not split."""
 
 
 def _modules(file: str) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def _modules(file: str) -> tuple[str, ...]:
 
 
 class PytestIds:
-    """Knows the files of one report.
+    """Builds the node ids of one report.
 
     A case names its class with dots and, in the older of its two formats, the file that the function was written in.
     That is the test's own file, unless the test was inherited or decorated elsewhere; then the other cases' files, or
@@ -41,7 +41,7 @@ class PytestIds:
 
     def node_id(self, classname: str, name: str, file: str) -> str:
         """Return the id that pytest itself would accept for a case."""
-        if not file:  # the newer format leaves files out
+        if not file:  # the newer format omits files
             return f"{classname}::{name}" if classname else name
         if not classname:  # the file itself: it could not be collected, or was skipped as a whole
             return file if name in _modules(file) else name
@@ -56,7 +56,7 @@ class PytestIds:
             known = self._files.get(".".join(parts[:length]))
             if known is not None:
                 return known, parts[length:]
-        # no case of that file says where it is: classes begin with a capital letter
+        # no case of the report names that file: classes begin with a capital letter
         length = next((index for index, part in enumerate(parts) if index and part[:1].isupper()), len(parts))
         return "/".join(parts[:length]) + ".py", parts[length:]
 
@@ -65,7 +65,7 @@ DEPTH = 64
 TEXT = 20_000
 """Characters that are kept of one failure's text."""
 _MARKS = frozenset({"failure", "error", "skipped"})
-# some tools write terminal codes as they are; expat would refuse the whole report for one of them
+# some tools write raw terminal codes, for which expat rejects the whole report
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
@@ -211,7 +211,7 @@ def _refuse_doctype(*_: object) -> None:
 def read_xml(text: str) -> JUnitDocument:
     """Return the suites and cases of a report; `BadXml` with the reason otherwise."""
     builder = _Builder()
-    # the text is UTF-8 already, whatever its first line claims
+    # the text is already decoded, whatever encoding its first line names
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
     parser.StartElementHandler = builder.start
@@ -239,7 +239,7 @@ _CTEST = frozenset({"run", "fail", "notrun", "disabled"})
 
 
 class Flavour(StrEnum):
-    """Who wrote a JUnit report."""
+    """The tool that wrote a JUnit report."""
 
     PYTEST = "pytest"
     NODE = "node"
@@ -265,14 +265,14 @@ def read_junit(text: str, relative: Relative) -> ParsedReport:
         parsed.problems += _pytest_totals(document, doubled)
     else:
         for case in document.cases:
-            parsed.found.append(_found(case, flavour, relative))
+            parsed.items.append(_reported_item(case, flavour, relative))
             if not case.get("name").strip():
                 parsed.problems.append("a test has no name")
         parsed.problems += _mocha_totals(document) if flavour is Flavour.MOCHA else _totals(document.root)
         if not document.cases:
             parsed.tool = ReportingTool.IDLE
         if flavour is Flavour.NODE:
-            parsed.problems += _node_totals(document, parsed.found)
+            parsed.problems += _node_totals(document, parsed.items)
     return parsed
 
 
@@ -293,7 +293,7 @@ def _flavour(document: JUnitDocument) -> Flavour:
 
 
 def _pytest(document: JUnitDocument, parsed: ParsedReport, relative: Relative) -> int:
-    """Add pytest's cases; returns how many only repeat a failed one because its teardown broke as well."""
+    """Add pytest's cases; return how many only repeat a failed case because its teardown also failed."""
     ids = PytestIds((case.get("classname"), relative.path(case.get("file"))) for case in document.cases)
     seen: dict[str, ReportedItem] = {}
     doubled = 0
@@ -305,11 +305,11 @@ def _pytest(document: JUnitDocument, parsed: ParsedReport, relative: Relative) -
             doubled += 1
             continue
         path = name.split("::", 1)[0] if file else None
-        found = ReportedItem(name, _outcome(case), path, message=_message(case))
+        item = ReportedItem(name, _outcome(case), path, message=_message(case))
         if line is not None and path == file:
-            found.line = line + 1
-        seen[name] = found
-        parsed.found.append(found)
+            item.line = line + 1
+        seen[name] = item
+        parsed.items.append(item)
         if not name:
             parsed.problems.append("a test has no name")
     return doubled
@@ -326,7 +326,7 @@ def _pytest_totals(document: JUnitDocument, doubled: int) -> list[str]:
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             counted = sum(case.count(tag) for case in cases)
             problems += _compared(suite, attribute, {counted}, counted)
-        # a passing subtest is counted and leaves no case; a case is never left uncounted, except a doubled one
+        # a passing subtest is counted but has no case; every case is counted, except a doubled one
         problems += _compared(suite, "tests", range(len(cases) - doubled, _ANY_COUNT), len(cases))
     return problems
 
@@ -338,10 +338,10 @@ def _compared(suite: JUnitSuite, attribute: str, fitting: Container[int], counte
     said = whole_number(text.strip())
     if said is not None and said in fitting:
         return []
-    return [f"the report says {attribute}={text!r} for the suite {suite.name!r}, but holds {counted}"]
+    return [f"the report says {attribute}={text!r} for the suite {suite.name!r}, but contains {counted}"]
 
 
-def _found(case: JUnitCase, flavour: Flavour, relative: Relative) -> ReportedItem:
+def _reported_item(case: JUnitCase, flavour: Flavour, relative: Relative) -> ReportedItem:
     name, file = case.get("name"), relative.path(case.get("file"))
     place = relative.path(case.get("classname"))
     outcome = _outcome(case)
@@ -355,7 +355,7 @@ def _found(case: JUnitCase, flavour: Flavour, relative: Relative) -> ReportedIte
         case _:
             place = "::".join(filter(None, (file if file != place else "", place)))
     if flavour is not Flavour.CTEST and name == place == file and outcome in RED:
-        outcome = ItemOutcome.ERROR  # the file stands for all its tests: it could not be loaded
+        outcome = ItemOutcome.ERROR  # the file represents all its tests: it could not be loaded
     id_ = name if not place or name == place else f"{place}::{name}"
     return ReportedItem(id_, outcome, file or None, whole_number(case.get("line")), _message(case))
 
@@ -396,7 +396,7 @@ def _telling(mark: JUnitMark) -> str:
 
 
 def _totals(root: JUnitSuite) -> list[str]:
-    """Writers count the cases of a suite, or its children, or all cases below it: one of these must fit."""
+    """Return wrong totals; tools count a suite's cases, its children, or all cases below it: one of these must fit."""
     problems = []
     for suite in root.all_suites():
         below = suite.all_cases()
@@ -413,7 +413,7 @@ def _number(cases: list[JUnitCase], tag: str | None) -> int:
 
 
 def _mocha_totals(document: JUnitDocument) -> list[str]:
-    """Mocha calls every failure an error, counts no hooks, and gets the skipped ones from there by subtraction."""
+    """Return wrong totals of mocha, which calls failures errors, counts no hooks, and computes the skipped tests."""
     failed = _number(document.cases, "failure") + _number(document.cases, "error")
     least = len(document.cases) - failed
     return [
@@ -427,15 +427,15 @@ def _node_comments(document: JUnitDocument) -> dict[str, int]:
     return {total[1]: int(total[2]) for total in totals if total is not None}
 
 
-def _node_totals(document: JUnitDocument, found: list[ReportedItem]) -> list[str]:
-    """Node counts in comments at the end; a test with subtests is a suite to the XML and a test to the count."""
+def _node_totals(document: JUnitDocument, items: list[ReportedItem]) -> list[str]:
+    """Return wrong totals of node, which counts in final comments and counts a test with subtests as a test."""
     said = _node_comments(document)
     things = len(document.cases) + sum(suite.tag == "testsuite" for suite in document.root.all_suites())
     problems = []
     if said["tests"] + said["suites"] != things:
-        problems.append(f"the report counts {said['tests']} tests and {said['suites']} suites, but holds {things}")
+        problems.append(f"the report counts {said['tests']} tests and {said['suites']} suites, but contains {things}")
     failed = said.get("fail", 0) + said.get("cancelled", 0)
-    red = sum(each.outcome in RED for each in found)
+    red = sum(each.outcome in RED for each in items)
     if red > failed or (failed and not red):
-        problems.append(f"the report counts {failed} failed tests, but holds {red}")
+        problems.append(f"the report counts {failed} failed tests, but contains {red}")
     return problems

@@ -1,4 +1,4 @@
-"""What the readers of reports share: one thing as a tool named it, and texts made fit to be ids and messages."""
+"""What the readers of reports share: reported items, and functions that make texts safe as ids and messages."""
 
 import io
 import json
@@ -16,19 +16,19 @@ from fairwitness.verify.reports.exits import ReportingTool
 ID_LENGTH = 1000
 MESSAGE_LENGTH = 2000
 _CONTAINERS = 4_000_000
-"""Lists and objects that one JSON report may hold: more would only fill the memory."""
+"""Maximum of lists and objects in one JSON report, to bound memory."""
 _READ_OF_A_MESSAGE = 4 * MESSAGE_LENGTH
 
 _ANSI = re.compile(r"\x1b\[[0-9:;<=>?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]")
 _LINE_NUMBER = re.compile(r"\b(lines?) \d+")
 T = TypeVar("T")
 
-TORN = "the report is torn: its last line has no end"
+TORN = "the report is truncated: its last line has no end"
 
 
 @dataclass(slots=True)
 class ReportedItem:
-    """One test or diagnostic as the tool named it, before equal names are told apart."""
+    """One test or diagnostic as the tool named it, before equal names are numbered."""
 
     id: str
     outcome: ItemOutcome
@@ -36,15 +36,15 @@ class ReportedItem:
     line: int | None = None
     message: str = ""
     tolerated: bool = False
-    """A warning: there, but not what makes the tool fail, unless it was told to fail on warnings."""
+    """A warning: it does not make the tool fail, unless the tool is configured to fail on warnings."""
 
 
 @dataclass(slots=True)
 class ParsedReport:
-    """Everything a report said."""
+    """The content of a report: its tool, items and problems."""
 
     tool: ReportingTool
-    found: list[ReportedItem] = field(default_factory=list)
+    items: list[ReportedItem] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -55,11 +55,11 @@ class JsonReportPart(BaseModel):
 
 
 class Relative:
-    """Takes the folder of the project out of texts, so that they are the same in every checkout."""
+    """Removes the project's folder from texts, so that they are the same in every checkout."""
 
     def __init__(self, root: str) -> None:
         folder = root.rstrip("/")
-        # a folder that is no absolute path stands in the middle of innocent words
+        # a relative folder could match in the middle of unrelated words
         self._root = folder + "/" if folder.startswith("/") else None
         if self._root is not None:
             before = r"(?<![\w./-])(?:file://)?"
@@ -111,14 +111,14 @@ def message(text: str) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first line that says something."""
+    """Return the first line that is not blank."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def diagnostic(
     path: str | None, line: int | None, code: str, text: str, *, relative: Relative, tolerated: bool = False
 ) -> ReportedItem:
-    """Return a diagnostic under an id that does not move when lines do."""
+    """Return a diagnostic with an id that does not change when lines move."""
     place = None if path is None else relative.path(path)
     said = relative(text)
     steady = _LINE_NUMBER.sub(r"\1 N", " ".join(said.split()))
@@ -133,7 +133,7 @@ def diagnostic(
 
 
 def whole_number(digits: str | None) -> int | None:
-    """Return the number that some digits spell; None if they spell none, or one that no report needs."""
+    """Return the number of some digits; None if they are not a number or it is too large."""
     if digits is None or not digits.isascii() or not digits.isdigit() or len(digits) > 12:
         return None
     return int(digits)
@@ -161,7 +161,7 @@ def read_json(text: str, shape: TypeAdapter[T]) -> T:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return value
 
 
@@ -170,6 +170,6 @@ def _refuse(word: str) -> NoReturn:
 
 
 def listed(names: Iterable[str], most: int = 3) -> str:
-    """Return a few names of many, for a sentence."""
+    """Return the first few names and the number of the rest, for a message."""
     all_ = list(names)
     return ", ".join(all_[:most]) + (f" and {len(all_) - most} more" if len(all_) > most else "")

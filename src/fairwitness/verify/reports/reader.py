@@ -1,4 +1,4 @@
-"""Reads one report of one run: size and encoding first, then the format's own reader, then whether all of it agrees."""
+"""Read the report of a run: check size and encoding, parse the format, and check that report and exit code agree."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -27,23 +27,23 @@ _PROBLEM_LENGTH = 400
 _MOST_LINES = 2**31
 
 
-def settled(found: Sequence[ReportedItem], relative: Relative) -> tuple[ReportItem, ...]:
+def final_items(reported: Sequence[ReportedItem], relative: Relative) -> tuple[Item, ...]:
     """Return the items of a report; equal names are numbered in the order of the report."""
     taken: set[str] = set()
     turns: dict[str, int] = {}
-    return tuple(_item(each, relative, taken, turns) for each in found)
+    return tuple(_item(each, relative, taken, turns) for each in reported)
 
 
-def _item(found: ReportedItem, relative: Relative, taken: set[str], turns: dict[str, int]) -> ReportItem:
-    name = spelled(relative(found.id)) or "(without a name)"
-    path = spelled(relative.path(found.path)) if found.path else ""
-    line = found.line
-    return ReportItem(
+def _item(reported: ReportedItem, relative: Relative, taken: set[str], turns: dict[str, int]) -> Item:
+    name = spelled(relative(reported.id)) or "(without a name)"
+    path = spelled(relative.path(reported.path)) if reported.path else ""
+    line = reported.line
+    return Item(
         id=_unique(name, taken, turns),
-        outcome=found.outcome,
+        outcome=reported.outcome,
         path=path or None,
         line=line if line is not None and 0 < line < _MOST_LINES else None,
-        message=message(relative(found.message)),
+        message=message(relative(reported.message)),
     )
 
 
@@ -58,7 +58,7 @@ def _unique(name: str, taken: set[str], turns: dict[str, int]) -> str:
 
 
 def sentences(problems: Iterable[str], relative: Relative) -> tuple[str, ...]:
-    """Problems fit to be shown, each once, the first ones first."""
+    """Return problems that are safe to show, each once, in their order."""
     told = dict.fromkeys(message(relative(problem))[:_PROBLEM_LENGTH] for problem in problems)
     return tuple(problem for problem in told if problem)[:PROBLEMS]
 
@@ -93,7 +93,7 @@ SILENT_WHEN_CLEAN = frozenset({ReportFormat.FLAKE8, ReportFormat.TSC, ReportForm
 def read_report(
     format: ReportFormat, content: bytes | None, *, exit_code: int | None, root: str, tests: bool | None = None
 ) -> Report:
-    """Return what a run reported: its items, and every reason not to believe them.
+    """Return the items that a run reported, and every reason not to believe them.
 
     `root` is the project's folder as the tool saw it. `tests` says whether the things are tests, of which there must
     be at least one; None leaves that to the format.
@@ -107,17 +107,17 @@ def read_report(
     parsed = READERS[format](text, relative)
     _judge_warnings(parsed, exit_code)
     problems = list(parsed.problems)
-    if len(parsed.found) > ITEMS:
+    if len(parsed.items) > ITEMS:
         problems.append(f"the report holds more than the {ITEMS} things that are read")
         return Report(items=(), problems=sentences(problems, relative))
-    items = settled(parsed.found, relative)
+    items = final_items(parsed.items, relative)
     are_tests = format in TEST_FORMATS if tests is None else tests
     disagrees = exit_problem(parsed.tool, exit_code, red=sum(item.outcome in RED for item in items))
     none_ran = disagrees is not None and disagrees.endswith(NO_TESTS)
     if disagrees is not None and not none_ran:
         problems.append(disagrees)
-    if none_ran or (are_tests and not parsed.found):
-        # last: only a report with no other problem is one of a project that simply has no tests
+    if none_ran or (are_tests and not parsed.items):
+        # last, because only without other problems does it mean that the project has no tests
         problems.append(NO_TESTS)
     return Report(items=items, problems=sentences(problems, relative))
 
@@ -146,13 +146,13 @@ def _ended(exit_code: int | None) -> str:
 
 
 def _judge_warnings(parsed: ParsedReport, exit_code: int | None) -> None:
-    """Warnings are what failed if the tool failed, can be told to fail on them, and found nothing worse."""
+    """Count warnings as failures if the tool failed, can fail on warnings, and reported nothing worse."""
     if not exit_code or not CONVENTIONS[parsed.tool].warnings_may_fail:
         return
-    if not any(found.outcome in RED for found in parsed.found):
-        for found in parsed.found:
-            if found.tolerated:
-                found.outcome = ItemOutcome.FAILED
+    if not any(item.outcome in RED for item in parsed.items):
+        for item in parsed.items:
+            if item.tolerated:
+                item.outcome = ItemOutcome.FAILED
 
 
 def _exit_only(exit_code: int | None) -> Report:

@@ -50,11 +50,11 @@ class _Stream:
             self.levels.append(_Level())
         return self.levels[depth]
 
-    def point(self, depth: int, found: re.Match[str]) -> None:
-        point = _point(found)
+    def point(self, depth: int, match: re.Match[str]) -> None:
+        point = _point(match)
         self.count += 1
         self.last = depth, point
-        if found["rest"].rstrip().endswith("{") and not found["rest"].rstrip().endswith("\\{"):
+        if match["rest"].rstrip().endswith("{") and not match["rest"].rstrip().endswith("\\{"):
             point.name = point.name.rstrip().removesuffix("{").rstrip()
             self.opened.append((depth, point))
         else:
@@ -67,7 +67,7 @@ class _Stream:
             point.children = self.close(depth + 1, point.name)
 
     def close(self, depth: int, name: str) -> list[_Point]:
-        """Return the subtests at a depth, which end here; their plan must be kept."""
+        """End the subtests at a depth and return them; their plan must fit."""
         for deeper in range(len(self.levels) - 1, depth, -1):
             if self.levels[deeper].points:
                 self.problems.append(f"subtests of {name!r} belong to no test")
@@ -78,23 +78,23 @@ class _Stream:
         self.problems += _plan_problems(level, f"the subtests of {name!r}")
         return level.points
 
-    def plan(self, depth: int, found: re.Match[str]) -> None:
+    def plan(self, depth: int, match: re.Match[str]) -> None:
         level = self.level(depth)
         if level.plan is not None:
             self.problems.append("a plan stands twice")
-        level.plan = int(found["last"])
-        level.skipped = found["why"] or None
+        level.plan = int(match["last"])
+        level.skipped = match["why"] or None
 
 
-def _point(found: re.Match[str]) -> _Point:
-    rest, bad = _TIME.sub("", found["rest"].rstrip()), found["not"] is not None
+def _point(match: re.Match[str]) -> _Point:
+    rest, bad = _TIME.sub("", match["rest"].rstrip()), match["not"] is not None
     directive = _DIRECTIVE.search(rest)
     name = _ESCAPED.sub(r"\1", rest[: directive.start()] if directive else rest).strip()
-    name = name or f"(test {found['number'] or 'without a number'})"
+    name = name or f"(test {match['number'] or 'without a number'})"
     if directive is None:
         return _Point(name, ItemOutcome.FAILED if bad else ItemOutcome.PASSED)
     if directive["word"].lower() == "todo":
-        # nobody minds whether it passes, so a pass is not one either
+        # a todo test may pass or fail, so neither counts
         return _Point(name, ItemOutcome.XFAILED if bad else ItemOutcome.SKIPPED, directive["why"] or "todo")
     return _Point(name, ItemOutcome.FAILED if bad else ItemOutcome.SKIPPED, directive["why"])
 
@@ -157,9 +157,9 @@ def _told(stream: _Stream, totals: dict[str, int], *, torn: bool, relative: Rela
     top = stream.levels[0]
     problems = stream.problems
     if torn or stream.opened:
-        problems.append("the report is torn: a block in it has no end")
+        problems.append("the report is truncated: a block in it has no end")
     if any(level.points for level in stream.levels[1:]):
-        problems.append("the report is torn: there are subtests whose test is not there")
+        problems.append("the report is truncated: there are subtests whose test is not there")
     if top.plan is None and not top.points:
         problems.append("there is no TAP in the report")
     problems += _plan_problems(top, "the tests")
@@ -167,19 +167,19 @@ def _told(stream: _Stream, totals: dict[str, int], *, torn: bool, relative: Rela
         problems.append(f"all tests are skipped: {top.skipped.strip()}")
     if totals.keys() == {"tests", "suites"} and sum(totals.values()) != stream.count:
         problems.append(
-            f"the report counts {totals['tests']} tests and {totals['suites']} suites, but holds {stream.count}"
+            f"the report counts {totals['tests']} tests and {totals['suites']} suites, but contains {stream.count}"
         )
     parsed = ParsedReport(ReportingTool.RUNNER, problems=problems)
     for point in top.points:
-        _add(parsed.found, point, "", relative)
+        _add(parsed.items, point, "", relative)
     return parsed
 
 
-def _add(found: list[ReportedItem], point: _Point, above: str, relative: Relative) -> None:
+def _add(items: list[ReportedItem], point: _Point, above: str, relative: Relative) -> None:
     outcome, name, path = point.outcome, point.name, point.path
     if not above and outcome is ItemOutcome.FAILED and name.startswith("/") and relative(name) != name:
-        outcome, path = ItemOutcome.ERROR, name  # the file stands for all its tests: it could not be loaded
+        outcome, path = ItemOutcome.ERROR, name  # the file represents all its tests: it could not be loaded
     id_ = spelled(relative(f"{above} > {name}" if above else name))
     for child in point.children:
-        _add(found, child, id_, relative)
-    found.append(ReportedItem(id_, outcome, path, point.line, point.why))
+        _add(items, child, id_, relative)
+    items.append(ReportedItem(id_, outcome, path, point.line, point.why))

@@ -47,7 +47,7 @@ def read_unittest(text: str, relative: Relative) -> ParsedReport:
     ends = list(_END.finditer(text))
     if not ends:
         return ParsedReport(
-            ReportingTool.UNITTEST, problems=["the report is torn: there is no `Ran … tests` at its end"]
+            ReportingTool.UNITTEST, problems=["the report is truncated: there is no `Ran … tests` at its end"]
         )
     end = ends[-1]
     first = re.search(rf"^{_RULE}$", text[: end.start()], re.MULTILINE)
@@ -56,7 +56,7 @@ def read_unittest(text: str, relative: Relative) -> ParsedReport:
     parsed = ParsedReport(ReportingTool.UNITTEST)
     skipped = _tests(began, parsed)
     _failures(text[: end.start()], details, parsed)
-    silent = [found.id for found in parsed.found if found.message == _SILENT]
+    silent = [item.id for item in parsed.items if item.message == _SILENT]
     if silent:
         parsed.problems.append(f"tests began and did not end: {listed(silent)}")
     _totals(parsed, end, details, skipped)
@@ -67,19 +67,19 @@ _SILENT = "it began and did not end"
 
 
 def _tests(began: str, parsed: ParsedReport) -> int:
-    """Add the tests that began; returns how many times something was skipped."""
+    """Add the tests that began; return how many skips there were."""
     starts = list(islice(_START.finditer(began), ITEMS + 1))
     skipped = 0
     for start, following in zip_longest(starts, starts[1:]):
         body = began[start.end() : following.start() if following else len(began)]
         skipped += _skips(body)
         if start["name"] in _FIXTURES:
-            continue  # told below, in all versions
-        found = ReportedItem(_id(start["name"], start["where"]), ItemOutcome.ERROR, message=_SILENT)
+            continue  # all versions repeat it below
+        item = ReportedItem(_id(start["name"], start["where"]), ItemOutcome.ERROR, message=_SILENT)
         ending = _ending(body.rstrip().rpartition("\n")[2])
         if ending is not None:
-            found.outcome, found.message = ending
-        parsed.found.append(found)
+            item.outcome, item.message = ending
+        parsed.items.append(item)
     return skipped
 
 
@@ -101,7 +101,7 @@ def _ending(line: str) -> tuple[ItemOutcome, str] | None:
 
 
 def _failures(text: str, details: list[re.Match[str]], parsed: ParsedReport) -> None:
-    known = {found.id: found for found in parsed.found}
+    known = {item.id: item for item in parsed.items}
     for detail, following in zip_longest(details, details[1:]):
         id_ = _id(detail["name"], detail["where"])
         outcome = ItemOutcome.ERROR if detail["kind"] == "ERROR" else ItemOutcome.FAILED
@@ -111,30 +111,30 @@ def _failures(text: str, details: list[re.Match[str]], parsed: ParsedReport) -> 
             if detail["name"] not in _FIXTURES:
                 parsed.problems.append(f"{id_} failed, but never began")
             known[id_] = ReportedItem(id_, outcome)
-            parsed.found.append(known[id_])
+            parsed.items.append(known[id_])
             known[id_].message = said
         elif known[id_].message in ("", _SILENT) or known[id_].outcome not in RED:
             known[id_].message = said
         known[id_].outcome = outcome
-    told = {_id(detail["name"], detail["where"]) for detail in details}
-    for found in parsed.found:
-        if found.outcome in RED and found.id not in told and found.message != _SILENT:
+    listed_ids = {_id(detail["name"], detail["where"]) for detail in details}
+    for item in parsed.items:
+        if item.outcome in RED and item.id not in listed_ids and item.message != _SILENT:
             # older versions list an unexpected success nowhere
-            found.message = found.message or "unexpected success"
+            item.message = item.message or "unexpected success"
 
 
 def _totals(parsed: ParsedReport, end: re.Match[str], details: list[re.Match[str]], skipped: int) -> None:
     said = Counter({name: int(count) for name, count in _COUNT.findall(end["counts"] or "")})
     kinds = Counter(detail["kind"] for detail in details)
-    tests = sum(1 for found in parsed.found if found.id not in _fixture_ids(details))
+    tests = sum(1 for items in parsed.items if items.id not in _fixture_ids(details))
     ran = int(end["ran"])
     # some versions do not count a test that was skipped before it began
     if not tests - skipped <= ran <= tests:
         parsed.problems.append(f"the report says that {ran} tests ran, but {tests} began")
     for name, counted in (("failures", kinds["FAIL"]), ("errors", kinds["ERROR"]), ("skipped", skipped)):
         if said[name] != counted:
-            parsed.problems.append(f"the report says {name}={said[name]}, but tells of {counted}")
-    red = sum(found.outcome in RED for found in parsed.found)
+            parsed.problems.append(f"the report says {name}={said[name]}, but lists {counted}")
+    red = sum(item.outcome in RED for item in parsed.items)
     if (end["word"] == "FAILED") != (red > 0):
         parsed.problems.append(f"the report ends with {end['word']}, but {red} failed")
 

@@ -1,4 +1,4 @@
-"""Small programs of ours that a check runs as they stand, each handed over in its own command line.
+"""Small programs of Fair Witness that a check runs, each passed as an argument of its command line.
 
 A program in the command line needs no file in the sandbox, and the ledger's command says all that was run.
 """

@@ -1,4 +1,4 @@
-"""Imports modules, each in a fresh process, and says which cannot be; arguments: folders, `--`, modules.
+"""Import modules, each in a new process, and print which fail; arguments: folders, `--`, modules.
 
 A module that ends the process while it is imported was not imported: it has to come to the line after, and to say a
 word there that it was not told before.
@@ -22,7 +22,7 @@ PATIENCE_S = 30
 
 
 def place_of(module: str, folders: list[str]) -> str:
-    """Return the file that makes a module, relative to the working folder."""
+    """Return the file of a module, relative to the working folder."""
     for folder in folders:
         for tail in (f"{module}/__init__.py", f"{module}.py", module):
             if (Path(folder) / tail).exists():
@@ -50,7 +50,7 @@ def problem(module: str, folders: list[str]) -> str | None:
 
 
 def main() -> int:
-    """Describe what cannot be imported, one line each."""
+    """Print the modules that cannot be imported, one line each."""
     cut = sys.argv.index("--")
     folders, modules = sys.argv[1:cut], sys.argv[cut + 1 :]
     wrong = 0

@@ -1,4 +1,4 @@
-"""Compiles every Python file below the working folder, and writes nothing; arguments are folders to leave out."""
+"""Compile every Python file below the working folder without writing; arguments: folders to leave out."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ LARGEST = 4 << 20
 
 
 def problem(path: Path) -> tuple[int, int, str] | None:
-    """Line, column and words of what is wrong with a file."""
+    """Return line, column and text of a file's syntax error; None if there is none."""
     try:
         compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except SyntaxError as error:
@@ -31,7 +31,7 @@ def problem(path: Path) -> tuple[int, int, str] | None:
 
 
 def main() -> int:
-    """Describe what is wrong with which file, one line each."""
+    """Print the syntax errors, one line each."""
     warnings.simplefilter("ignore")
     skipped = {Path(name) for name in sys.argv[1:]}
     wrong = 0
