@@ -529,3 +529,8 @@ SHUFFLED = st.lists(st.sampled_from(LINES), max_size=20).map("".join)
 @given(PATHS, SHUFFLED, SHUFFLED)
 def test_no_shuffled_settings_make_it_raise(path: str, before: str, after: str) -> None:
     oracle_files([ChangedText.between(path, before, after)])
+
+
+def test_a_line_that_continues_a_key_without_a_value_is_compared_by_lines() -> None:
+    (finding,) = oracle_files([ChangedText.between("tox.ini", "[pytest]\nkey\n", "[pytest]\nkey\n  more\n")])
+    assert finding.text == "1 lines are new"

@@ -76,7 +76,10 @@ def _parsed(path: str, text: str) -> Any:
 def _ini(text: str) -> dict[str, dict[str, Value]]:
     reader = configparser.RawConfigParser(strict=False, allow_no_value=True, default_section="\0")
     reader.optionxform = str  # type: ignore[assignment,method-assign]  # the documented way to keep names as they are
-    reader.read_string(text)
+    try:
+        reader.read_string(text)
+    except AttributeError:  # how configparser fails on this
+        raise NotRead("a line continues a key without a value") from None
     return {section: dict(reader.items(section)) for section in reader.sections()}
 
 
