@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from fairwitness.contracts.verify.results import ITEMS, ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
-from fairwitness.verify.reports.model import TORN, ParsedReport, Relative, ReportedItem, lines, without_colours
+from fairwitness.verify.reports.model import TORN, ParsedItem, ParsedReport, Relative, lines, without_colours
 
 _RUNNING = re.compile(r"\s+Running (?:unittests )?(?P<path>\S.*?) \((?P<file>[^()]*)\)")
 _DOC_TESTS = re.compile(r"\s+Doc-tests (?P<crate>\S+)")
@@ -42,7 +42,7 @@ class _Binary:
 
     label: str
     count: int
-    tests: dict[str, ReportedItem] = field(default_factory=dict)
+    tests: dict[str, ParsedItem] = field(default_factory=dict)
     in_details: bool = False
     shown: dict[str, list[str]] = field(default_factory=dict)
     showing: str | None = None
@@ -156,14 +156,14 @@ def _plain_name(name: str) -> str:
     return name.removesuffix(" - should panic")
 
 
-def _reported_item(test: re.Match[str], label: str) -> ReportedItem:
+def _reported_item(test: re.Match[str], label: str) -> ParsedItem:
     name = _plain_name(test["name"])
     place = _DOC_LINE.search(name)
     path, line = None, None
     if place is not None:
         path, line = name[: place.start()].split(" - ", 1)[0], int(place["line"])
         name = name[: place.start()] + name[place.end() :]
-    return ReportedItem(f"{label}::{name}" if label else name, _WORDS[test["word"]], path, line, test["why"] or "")
+    return ParsedItem(f"{label}::{name}" if label else name, _WORDS[test["word"]], path, line, test["why"] or "")
 
 
 def read_cargo(text: str, relative: Relative) -> ParsedReport:

@@ -12,9 +12,9 @@ from fairwitness.verify.reports.model import (
     TORN,
     InvalidJsonReport,
     JsonReportPart,
+    ParsedItem,
     ParsedReport,
     Relative,
-    ReportedItem,
     diagnostic,
     lines,
     read_json,
@@ -96,7 +96,7 @@ def read_eslint(text: str, relative: Relative) -> ParsedReport:
     return parsed
 
 
-def _eslint(path: str, each: _EslintMessage, relative: Relative) -> ReportedItem:
+def _eslint(path: str, each: _EslintMessage, relative: Relative) -> ParsedItem:
     code = each.ruleId or ("fatal" if each.fatal else "eslint")
     warning = each.severity != _ESLINT_ERROR
     return diagnostic(path, each.line, code, each.message, relative=relative, tolerated=warning)

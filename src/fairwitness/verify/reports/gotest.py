@@ -12,9 +12,9 @@ from fairwitness.verify.reports.model import (
     TORN,
     InvalidJsonReport,
     JsonReportPart,
+    ParsedItem,
     ParsedReport,
     Relative,
-    ReportedItem,
     lines,
     listed,
     read_json,
@@ -122,7 +122,7 @@ def _told(run: _GoTestRun) -> ParsedReport:
             if package_outcome is None:
                 parsed.problems.append(f"the report is truncated: the package {thing.package} has no end")
             elif package_outcome is ItemOutcome.FAILED and thing.package not in failing:
-                parsed.items.append(ReportedItem(thing.package, ItemOutcome.ERROR, message=said or "the package failed"))
+                parsed.items.append(ParsedItem(thing.package, ItemOutcome.ERROR, message=said or "the package failed"))
             continue
         if thing.outcome is None:
             unfinished.append(thing.test)
@@ -130,7 +130,7 @@ def _told(run: _GoTestRun) -> ParsedReport:
             parsed.problems.append(f"{thing.test} failed, but its package {thing.package} did not")
         id_ = f"{thing.package}::{thing.test}"
         message = said if thing.outcome is not ItemOutcome.PASSED else ""
-        parsed.items.append(ReportedItem(id_, thing.outcome or ItemOutcome.ERROR, message=message))
+        parsed.items.append(ParsedItem(id_, thing.outcome or ItemOutcome.ERROR, message=message))
         if thing.package not in ended:
             parsed.problems.append(f"the report is truncated: the package {thing.package} has no end")
     if unfinished and not failing and ItemOutcome.FAILED not in ended.values():

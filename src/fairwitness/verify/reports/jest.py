@@ -10,9 +10,9 @@ from fairwitness.verify.reports.exits import ReportingTool
 from fairwitness.verify.reports.model import (
     InvalidJsonReport,
     JsonReportPart,
+    ParsedItem,
     ParsedReport,
     Relative,
-    ReportedItem,
     first_line,
     read_json,
 )
@@ -74,7 +74,7 @@ def read_jest(text: str, relative: Relative) -> ParsedReport:
             if test.status not in _STATUS
         ]
         if file.status == "failed" and not any(test.status == "failed" for test in file.assertionResults):
-            parsed.items.append(ReportedItem(path, ItemOutcome.ERROR, path, message=file.message))
+            parsed.items.append(ParsedItem(path, ItemOutcome.ERROR, path, message=file.message))
     for name, said, counted in (
         ("tests", whole.numTotalTests, statuses.total()),
         ("passed", whole.numPassedTests, statuses["passed"]),
@@ -92,9 +92,9 @@ def read_jest(text: str, relative: Relative) -> ParsedReport:
     return parsed
 
 
-def _reported_item(path: str, test: _Test) -> ReportedItem:
+def _reported_item(path: str, test: _Test) -> ParsedItem:
     outcome = _STATUS.get(test.status, ItemOutcome.ERROR)
     if outcome is ItemOutcome.PASSED and test.failing:
         outcome = ItemOutcome.XFAILED  # `test.failing`: it passes because it fails
     said = first_line(test.failureMessages[0]) if test.failureMessages else ""
-    return ReportedItem(f"{path}::{' > '.join((*test.ancestorTitles, test.title))}", outcome, path, message=said)
+    return ParsedItem(f"{path}::{' > '.join((*test.ancestorTitles, test.title))}", outcome, path, message=said)

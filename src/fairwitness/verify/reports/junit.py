@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from fairwitness.contracts.verify.results import ITEMS, RED, ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
-from fairwitness.verify.reports.model import ParsedReport, Relative, ReportedItem, first_line, whole_number
+from fairwitness.verify.reports.model import ParsedItem, ParsedReport, Relative, first_line, whole_number
 
 _PARTS = 100
 """Maximum depth of nested classes; a deeper name is not split."""
@@ -295,7 +295,7 @@ def _flavour(document: JUnitDocument) -> Flavour:
 def _pytest(document: JUnitDocument, parsed: ParsedReport, relative: Relative) -> int:
     """Add pytest's cases; return how many only repeat a failed case because its teardown also failed."""
     ids = PytestIds((case.get("classname"), relative.path(case.get("file"))) for case in document.cases)
-    seen: dict[str, ReportedItem] = {}
+    seen: dict[str, ParsedItem] = {}
     doubled = 0
     for case in document.cases:
         file, line = relative.path(case.get("file")), whole_number(case.get("line"))
@@ -305,7 +305,7 @@ def _pytest(document: JUnitDocument, parsed: ParsedReport, relative: Relative) -
             doubled += 1
             continue
         path = name.split("::", 1)[0] if file else None
-        item = ReportedItem(name, _outcome(case), path, message=_message(case))
+        item = ParsedItem(name, _outcome(case), path, message=_message(case))
         if line is not None and path == file:
             item.line = line + 1
         seen[name] = item
@@ -341,7 +341,7 @@ def _compared(suite: JUnitSuite, attribute: str, fitting: Container[int], counte
     return [f"the report says {attribute}={text!r} for the suite {suite.name!r}, but contains {counted}"]
 
 
-def _reported_item(case: JUnitCase, flavour: Flavour, relative: Relative) -> ReportedItem:
+def _reported_item(case: JUnitCase, flavour: Flavour, relative: Relative) -> ParsedItem:
     name, file = case.get("name"), relative.path(case.get("file"))
     place = relative.path(case.get("classname"))
     outcome = _outcome(case)
@@ -357,7 +357,7 @@ def _reported_item(case: JUnitCase, flavour: Flavour, relative: Relative) -> Rep
     if flavour is not Flavour.CTEST and name == place == file and outcome in RED:
         outcome = ItemOutcome.ERROR  # the file represents all its tests: it could not be loaded
     id_ = name if not place or name == place else f"{place}::{name}"
-    return ReportedItem(id_, outcome, file or None, whole_number(case.get("line")), _message(case))
+    return ParsedItem(id_, outcome, file or None, whole_number(case.get("line")), _message(case))
 
 
 def _is_below(path: str, relative: Relative) -> bool:
@@ -427,7 +427,7 @@ def _node_comments(document: JUnitDocument) -> dict[str, int]:
     return {total[1]: int(total[2]) for total in totals if total is not None}
 
 
-def _node_totals(document: JUnitDocument, items: list[ReportedItem]) -> list[str]:
+def _node_totals(document: JUnitDocument, items: list[ParsedItem]) -> list[str]:
     """Return wrong totals of node, which counts in final comments and counts a test with subtests as a test."""
     said = _node_comments(document)
     things = len(document.cases) + sum(suite.tag == "testsuite" for suite in document.root.all_suites())

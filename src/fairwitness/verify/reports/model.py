@@ -27,7 +27,7 @@ TORN = "the report is truncated: its last line has no end"
 
 
 @dataclass(slots=True)
-class ReportedItem:
+class ParsedItem:
     """One test or diagnostic as the tool named it, before equal names are numbered."""
 
     id: str
@@ -44,7 +44,7 @@ class ParsedReport:
     """The content of a report: its tool, items and problems."""
 
     tool: ReportingTool
-    items: list[ReportedItem] = field(default_factory=list)
+    items: list[ParsedItem] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -117,12 +117,12 @@ def first_line(text: str) -> str:
 
 def diagnostic(
     path: str | None, line: int | None, code: str, text: str, *, relative: Relative, tolerated: bool = False
-) -> ReportedItem:
+) -> ParsedItem:
     """Return a diagnostic with an id that does not change when lines move."""
     place = None if path is None else relative.path(path)
     said = relative(text)
     steady = _LINE_NUMBER.sub(r"\1 N", " ".join(said.split()))
-    return ReportedItem(
+    return ParsedItem(
         id=":".join(part for part in (place, code, steady) if part),
         outcome=ItemOutcome.SKIPPED if tolerated else ItemOutcome.FAILED,
         path=place,

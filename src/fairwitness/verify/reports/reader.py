@@ -18,7 +18,7 @@ from fairwitness.verify.reports.exits import CONVENTIONS, NO_TESTS, exit_problem
 from fairwitness.verify.reports.gotest import read_go_test
 from fairwitness.verify.reports.jest import read_jest
 from fairwitness.verify.reports.junit import read_junit
-from fairwitness.verify.reports.model import ParsedReport, Relative, ReportedItem, message, spelled
+from fairwitness.verify.reports.model import ParsedItem, ParsedReport, Relative, message, spelled
 from fairwitness.verify.reports.tap import read_tap
 from fairwitness.verify.reports.unittest import read_unittest
 
@@ -27,18 +27,18 @@ _PROBLEM_LENGTH = 400
 _MOST_LINES = 2**31
 
 
-def final_items(reported: Sequence[ReportedItem], relative: Relative) -> tuple[Item, ...]:
+def final_items(reported: Sequence[ParsedItem], relative: Relative) -> tuple[ReportItem, ...]:
     """Return the items of a report; equal names are numbered in the order of the report."""
     taken: set[str] = set()
     turns: dict[str, int] = {}
     return tuple(_item(each, relative, taken, turns) for each in reported)
 
 
-def _item(reported: ReportedItem, relative: Relative, taken: set[str], turns: dict[str, int]) -> Item:
+def _item(reported: ParsedItem, relative: Relative, taken: set[str], turns: dict[str, int]) -> ReportItem:
     name = spelled(relative(reported.id)) or "(without a name)"
     path = spelled(relative.path(reported.path)) if reported.path else ""
     line = reported.line
-    return Item(
+    return ReportItem(
         id=_unique(name, taken, turns),
         outcome=reported.outcome,
         path=path or None,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fairwitness.contracts.verify.results import ITEMS, ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
-from fairwitness.verify.reports.model import TORN, ParsedReport, Relative, ReportedItem, lines, spelled, without_colours
+from fairwitness.verify.reports.model import TORN, ParsedItem, ParsedReport, Relative, lines, spelled, without_colours
 
 DEPTH = 32
 _INDENT = 4
@@ -175,11 +175,11 @@ def _told(stream: _Stream, totals: dict[str, int], *, torn: bool, relative: Rela
     return parsed
 
 
-def _add(items: list[ReportedItem], point: _Point, above: str, relative: Relative) -> None:
+def _add(items: list[ParsedItem], point: _Point, above: str, relative: Relative) -> None:
     outcome, name, path = point.outcome, point.name, point.path
     if not above and outcome is ItemOutcome.FAILED and name.startswith("/") and relative(name) != name:
         outcome, path = ItemOutcome.ERROR, name  # the file represents all its tests: it could not be loaded
     id_ = spelled(relative(f"{above} > {name}" if above else name))
     for child in point.children:
         _add(items, child, id_, relative)
-    items.append(ReportedItem(id_, outcome, path, point.line, point.why))
+    items.append(ParsedItem(id_, outcome, path, point.line, point.why))

@@ -10,7 +10,7 @@ from itertools import islice, zip_longest
 
 from fairwitness.contracts.verify.results import ITEMS, RED, ItemOutcome
 from fairwitness.verify.reports.exits import ReportingTool
-from fairwitness.verify.reports.model import ParsedReport, Relative, ReportedItem, lines, listed, without_colours
+from fairwitness.verify.reports.model import ParsedItem, ParsedReport, Relative, lines, listed, without_colours
 
 _NAME = r"(?P<name>[^\s()]+) \((?P<where>[^\s()]+)\)"
 _START = re.compile(rf"(?:^|(?<= \.\.\. )){_NAME}(?= \.\.\. |$)", re.MULTILINE)
@@ -75,7 +75,7 @@ def _tests(began: str, parsed: ParsedReport) -> int:
         skipped += _skips(body)
         if start["name"] in _FIXTURES:
             continue  # all versions repeat it below
-        item = ReportedItem(_id(start["name"], start["where"]), ItemOutcome.ERROR, message=_SILENT)
+        item = ParsedItem(_id(start["name"], start["where"]), ItemOutcome.ERROR, message=_SILENT)
         ending = _ending(body.rstrip().rpartition("\n")[2])
         if ending is not None:
             item.outcome, item.message = ending
@@ -110,7 +110,7 @@ def _failures(text: str, details: list[re.Match[str]], parsed: ParsedReport) -> 
         if id_ not in known:
             if detail["name"] not in _FIXTURES:
                 parsed.problems.append(f"{id_} failed, but never began")
-            known[id_] = ReportedItem(id_, outcome)
+            known[id_] = ParsedItem(id_, outcome)
             parsed.items.append(known[id_])
             known[id_].message = said
         elif known[id_].message in ("", _SILENT) or known[id_].outcome not in RED:
