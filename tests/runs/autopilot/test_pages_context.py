@@ -90,7 +90,7 @@ What an agent saw on a picture is a claim; the pictures are kept.
 
 Taken at 2026-02-12T12:00:00Z, 1280 by 720 pixels.
 
-| Severity | Kind | What is wrong | Where | What might mend it |
+| Severity | Kind | What is wrong | Where | Suggested fix |
 | --- | --- | --- | --- | --- |
 | major | layout | Button overlaps sidebar at 1280px width | top-right quadrant, approximately 200px from top | Check CSS flex layout in sidebar component |
 """)  # a row is as long as what was said

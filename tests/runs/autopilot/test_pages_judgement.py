@@ -74,7 +74,7 @@ Nothing.
 
 ## Scope creep
 
-The judge saw nothing that nobody asked for.
+The judge saw nothing beyond the requirements.
 
 ## Missing requirements
 
@@ -146,7 +146,7 @@ def test_a_scorecard_for_people() -> None:
 
 The rater saw only the criteria and the change. Its scores are opinions.
 
-Under *Run by Fair Witness* stands what its commands really came to.
+The column *Run by Fair Witness* shows the real results of its commands.
 
 | # | Criterion | Score | Run by Fair Witness |
 | --- | --- | --- | --- |

@@ -113,7 +113,7 @@ Commits that closed gaps: `abc1234`, `def5678`.
 | Time from start to end | 2 h 15 min 00 s |
 | Tokens, as estimated before | 425,000 tokens |
 | Debug attempts | 2 |
-| Plans made anew | 0 |
+| New plans | 0 |
 
 | Phase | Status | Score | Tokens, estimated | Took |
 | --- | --- | --- | --- | --- |
@@ -259,14 +259,14 @@ It stopped at 2026-02-09T16:39:00Z in phase 6.3, step execute, and is **paused**
 
 ## How to go on
 
-- mend the cause, then go on, from 2026-02-09T16:40:00Z on: `fairwitness resume run-2026-02-09-143052`
+- fix the cause, then resume, from 2026-02-09T16:40:00Z on: `fairwitness resume run-2026-02-09-143052`
 - where it stands: `fairwitness status`
 - everything that happened, in order: `fairwitness events run-2026-02-09-143052`
 - why a phase failed: the post-mortems and diagnostics under `.autopilot/diagnostics`
 
 ## Phases
 
-| Phase | Status | Score | Tokens used | Debug attempts | Plans made anew | Took | Diagnostic |
+| Phase | Status | Score | Tokens used | Debug attempts | New plans | Took | Diagnostic |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | 6.1 | `completed` | 8.2 of 10 | 85,000 tokens | 0 | 0 | 41 min 45 s | `.autopilot/diagnostics/phase-6.1-confidence.md` |
 | 6.2 | `needs_human_verification` | not rated | 41,000 tokens | 0 | 0 | not known | none |
@@ -300,10 +300,10 @@ def test_every_status_says_how_to_go_on() -> None:
     first = {status.value: page.split("## How to go on\n\n")[1].split("\n")[0] for status, page in pages.items()}
     assert first == snapshot(
         {
-            "running": "- it was interrupted, and goes on where it was: `fairwitness resume run-2026-02-09-143052`",
-            "paused": "- mend the cause, then go on: `fairwitness resume run-2026-02-09-143052`",
+            "running": "- it was interrupted, and resumes where it was: `fairwitness resume run-2026-02-09-143052`",
+            "paused": "- fix the cause, then resume: `fairwitness resume run-2026-02-09-143052`",
             "completed": "- nothing is left to do",
-            "failed": "- it does not go on by itself; once the cause is gone: `fairwitness resume run-2026-02-09-143052`",
+            "failed": "- it does not continue by itself; once the cause is fixed: `fairwitness resume run-2026-02-09-143052`",
         }
     )
 
@@ -322,7 +322,7 @@ def test_a_halt_before_anything_was_done() -> None:
         "No event is on record.",
         "- Last error: none",
         "- Cools down until: it does not wait",
-        "mend the cause, then go on: `fairwitness resume",
+        "fix the cause, then resume: `fairwitness resume",
     ):
         assert said in page
 

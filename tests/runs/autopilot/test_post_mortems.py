@@ -161,9 +161,9 @@ def test_every_turn_of_a_phase_is_a_moment_of_its_story(logbook: Logbook) -> Non
     story = timeline(events, cause)
     assert [each.event[:30] for each in story] == [
         "the phase began",
-        "the plan is made anew: its sco",
-        "its commits are taken back: aa",
-        "its commits were taken back",
+        "a new plan is made: its score ",
+        "its commits are reverted: aaaa",
+        "its commits were reverted",
         "a person said: no",
         "debug attempt : no issue is na",
     ]

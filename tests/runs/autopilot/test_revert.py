@@ -297,7 +297,7 @@ def test_nor_is_one_that_the_run_has_built_and_merged_upon(flight: Flight, base:
     record_prepared(flight, prepared)
     flight.work("p6.1-b", **{"new.py": "x\n"})
     flight.finished(flight.person.git("rev-parse", REF))
-    unchanged(flight, base, f"holds the commit {stranger[:12]}")
+    unchanged(flight, base, f"contains {stranger[:12]}")
 
 
 def test_a_strangers_commit_before_the_phase_stays_and_is_in_nobodys_way(flight: Flight, base: str) -> None:
@@ -343,11 +343,11 @@ def test_a_merge_that_holds_more_than_its_parents_is_a_strangers(flight: Flight,
     assert conflicts == ("same",)
     solved = flight.made(tasks, "solved", same="a and b\n")
     flight.move(solved)
-    unchanged(flight, base, f"holds the commit {solved[:12]}")
+    unchanged(flight, base, f"contains {solved[:12]}")
     others = [flight.verify(f"p6.1-{name}", flight.made([base], "work", **{name: "x\n"})) for name in "cd"]
     evil = flight.made(others, "merge with a present", **{"d": "x\n", "present": "x\n"})
     flight.move(evil)
-    unchanged(flight, base, f"holds the commit {evil[:12]}")
+    unchanged(flight, base, f"contains {evil[:12]}")
 
 
 def test_what_an_attempt_began_with_is_the_runs_own(flight: Flight, base: str) -> None:

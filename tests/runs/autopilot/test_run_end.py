@@ -124,13 +124,13 @@ def test_an_ending_that_was_told_but_cut_short_is_mended(tmp_path: Path, deed: s
     logbook = _all_pass(tmp_path / "run", RunFlag.COMPLETE)
     for found in killed_everywhere(logbook, deed, tmp_path):
         before = found.tree()
-        found.ending().mend()
+        found.ending().finish_files()
         if found.log.state().state.meta.status is AutopilotRunStatus.RUNNING:
             assert found.tree() == before
             continue
         assert sorted(map(_timeless, found.tree())) == sorted(map(_timeless, whole.tree()))
         after, events = found.tree(), found.events()
-        found.ending().mend()
+        found.ending().finish_files()
         _end(found, deed)
         assert (found.tree(), found.events()) == (after, events)
 
@@ -140,15 +140,15 @@ def test_a_halt_that_somebody_else_told_of_gets_its_files_and_counts_once(tmp_pa
     logbook = Logbook.create(tmp_path / "run")
     logbook.begins("5")
     logbook.tell(RunHalted, "5", reason="the tokens of the run are used up", status=AutopilotRunStatus.FAILED)
-    logbook.ending().mend()
+    logbook.ending().finish_files()
     (entry,) = _metrics(logbook.files)
     assert (entry.run_id, entry.phases_attempted) == (RUN, 1)
     assert "the tokens of the run are used up" in logbook.files.get(logbook.ending().diagnose()).decode()
     logbook.tell(AutopilotRunResumed, previous_status=AutopilotRunStatus.FAILED)
     logbook.passes("5")
     logbook.tell(RunHalted, reason="again", status=AutopilotRunStatus.FAILED)
-    logbook.ending().mend()
-    logbook.ending().mend()
+    logbook.ending().finish_files()
+    logbook.ending().finish_files()
     (entry,) = _metrics(logbook.files)
     assert entry.phases_succeeded == 1
     assert logbook.events().count("run_halted") == 2

@@ -227,10 +227,10 @@ def test_an_audit_that_did_not_happen_leaves_every_requirement_open(logbook: Log
     agents = Agents(["it timed out", " "])
     outcome = agents.run(logbook)
     assert counts(outcome) == (2, 0, 2, 0, 2, 0)
-    assert {each.description for each in outcome.remaining_gap_details} == {"nobody looked: it timed out"}
+    assert {each.description for each in outcome.remaining_gap_details} == {"not checked: it timed out"}
     unnamed = agents.run(logbook, ("7",))
     assert [each.requirement_id for each in unnamed.remaining_gap_details] == [UNNAMED]
-    assert unnamed.remaining_gap_details[0].description == "nobody looked: it says nothing"
+    assert unnamed.remaining_gap_details[0].description == "not checked: it says nothing"
     assert agents.fixes == []
 
 

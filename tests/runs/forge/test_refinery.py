@@ -160,7 +160,7 @@ def test_checks_are_run_one_after_the_other_and_told_with_their_ends(tmp_path: P
 
 
 def test_where_nobody_has_set_checks_that_is_said(tmp_path: Path) -> None:
-    assert Refinery(tmp_path).call(Tool.RUN_TESTS) == "nobody has set any checks for this run"
+    assert Refinery(tmp_path).call(Tool.RUN_TESTS) == "no checks are set for this run"
 
 
 @pytest.mark.req("F9")
@@ -180,7 +180,7 @@ def test_a_conflict_is_settled_and_what_could_be_executed_still_can(refinery: Re
     [
         ("src/other", "x", "src/other is not in conflict; those that are: newest, src/run.sh, gone.bin"),
         ("../newest", "x", "is not in conflict"),
-        ("newest", MARKED, "line 2 of the content still is a conflict mark"),
+        ("newest", MARKED, "line 2 of the content is still a conflict mark"),
         ("newest", "x\r\n>>>>>>> theirs\r\n", "line 2 of the content"),
         ("newest", "x\n||||||| base\n", "line 2 of the content"),
         ("newest", "x\0", "NUL"),

@@ -81,7 +81,7 @@ def task_section(task: PlanTask) -> PromptSection:
 
 def items_section(items: Sequence[PathItem]) -> PromptSection:
     """Return the deficiencies that a rating named."""
-    return PromptSection(title="What is to be mended", text=yaml_text.render([item.plain() for item in items]))
+    return PromptSection(title="What to fix", text=yaml_text.render([item.plain() for item in items]))
 
 
 def document_section(title: str, document: Contract) -> PromptSection:
@@ -186,7 +186,7 @@ class ReviewBriefs:
             inputs=(
                 *self._judged(phase_pass, plan, diff),
                 executed_section(executed),
-                *text_section("Why this phase is to be verified harder", warned),
+                *text_section("Why this phase needs a stricter verification", warned),
             ),
             scope=self._looking(),
             known={"verification_duration_seconds": 0.0},
@@ -233,7 +233,7 @@ class ReviewBriefs:
         return self._brief(
             f"{node}-{attempt}-check-{k}",
             Role.MINI_VERIFIER,
-            f"Check {name}. Its criteria are {'those of the task' if task else 'that each point below is mended'}.",
+            f"Check {name}. Its criteria are {'those of the task' if task else 'that each point below is fixed'}.",
             parameters={"task_id": name},
             inputs=(*work_sections(task, items, problems), change_section(diff)),
             scope=self._looking(),
@@ -247,7 +247,7 @@ class ReviewBriefs:
         return self._brief(
             f"self-audit-{number}",
             Role.SELF_AUDIT,
-            "Hold what stands in the repository against every requirement of the phases below.",
+            "Check what is in the repository against every requirement of the phases below.",
             inputs=(
                 *(phase_section(phase) for phase in phases),
                 *(
@@ -367,7 +367,7 @@ class AutopilotBriefs(ReviewBriefs):
                 phase_section(self.phase(phase_pass.phase)),
                 *self._said(phase_pass),
                 *self._lessons(),
-                *list_section("What was wrong when it was done before", issues),
+                *list_section("What was wrong the last time", issues),
             ),
         )
 
@@ -412,9 +412,7 @@ class AutopilotBriefs(ReviewBriefs):
     ) -> Brief:
         """Return the brief for a task, or for the items of a cycle; `before` describes an earlier attempt."""
         name = node if task is None else task.id
-        events = (
-            f"Carry out {name}." if task is not None else "Mend what is listed, each point of it, and nothing else."
-        )
+        events = f"Carry out {name}." if task is not None else "Fix every listed point, and nothing else."
         boxes = (*work_sections(task, items, ()), *list_section("What happened to the attempt before", before))
         return self._work(node, attempt, Role.EXECUTOR, events, boxes, writes, name)
 
@@ -462,7 +460,7 @@ class AutopilotBriefs(ReviewBriefs):
         return self._brief(
             f"{node}-{attempt}-debug-{k}",
             Role.DEBUGGER,
-            "Find the cause of what went wrong and mend it. The commands that failed are run again after you.",
+            "Find the cause of the failure and fix it. The failed commands run again after you.",
             parameters={"goal": FIND_AND_FIX},
             inputs=(*work_sections(task, (), problems), *list_section("What was ruled out already", ruled_out)),
             scope=self._building(writes),

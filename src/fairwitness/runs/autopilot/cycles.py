@@ -196,8 +196,8 @@ def after_cycle_pass(context: AutopilotContext, review: PassReview, *, failed: s
         take_back(context.log, context.repo, phase_pass.phase, to=cycle.start, why=why, key=revert_key(phase_pass))
     plan = next((each for each in loops_of(context) if each.loop is cycle.loop), None)
     assert plan is not None  # a cycle is one of the run's loops
-    stands = with_current_rating(context, review)
-    left = items_left(context, phase_pass, plan, stands.rated)
+    current = with_current_rating(context, review)
+    left = items_left(context, phase_pass, plan, current.rated)
     items = _taken_up(plan, left)
     ended = _ended(review, cycle, context.log.now(), result, new, plan, len(left))
     facts = LoopFacts(
@@ -215,8 +215,8 @@ def after_cycle_pass(context: AutopilotContext, review: PassReview, *, failed: s
             context, phase_pass, plan, result.score_tenths, items, answer.because, cycle=review.cycles + 1
         )
         return CycleDecision(following.after, following.because, following.next, (*ended, *following.events))
-    more = () if answer.move is LoopMove.REACHED else _exhausted(context, stands, plan, result.score_tenths)
-    further = _further(context, stands, plan, result.score_tenths)
+    more = () if answer.move is LoopMove.REACHED else _exhausted(context, current, plan, result.score_tenths)
+    further = _further(context, current, plan, result.score_tenths)
     if further is not None:
         return CycleDecision(further.after, further.because, further.next, (*ended, *more, *further.events))
     done = new_event(

@@ -78,13 +78,13 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         """Write graph events with the task events they imply, unless the graph moved since."""
         now = spell(self.clock())
         events = tuple(make(now))
-        told = tuple(self._task_events(events, now))
+        task_events = tuple(self._task_events(events, now))
 
         def write(record: Record) -> bool:
             if after is not None and record.has_event(after=after, types=MOVING):
                 return False
             self.put_events(record, events, now)
-            put_events(record, told, now)
+            put_events(record, task_events, now)
             return True
 
         return self.ledger.record(self.run_id, write)

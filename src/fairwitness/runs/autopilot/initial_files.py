@@ -111,7 +111,7 @@ _LANGUAGES: dict[str, RepoLanguage] = {
     ".json": RepoLanguage.JSON,
 }
 _MISSING = (
-    "What the files hold (functions, classes, exported names, imports, calls): nobody has read them for this page.",
+    "What the files hold (functions, classes, exported names, imports, calls): they were not read for this page.",
     "Which files import or export most: that needs a map of the repository, and this run has none.",
     "Which files are source files and which are data: every tracked file is counted.",
 )

@@ -277,7 +277,7 @@ def _judge(phase: RoadmapPhase, judge: JudgeReturn, verifier: VerifierReturn | N
     yield Markdown(DIVERGENCE)
     yield from _divergence(judge, verifier)
     yield Markdown("## Scope creep")
-    yield texts(judge.scope_creep, "The judge saw nothing that nobody asked for.")
+    yield texts(judge.scope_creep, "The judge saw nothing beyond the requirements.")
     yield Markdown("## Missing requirements")
     yield texts(judge.missing_requirements, "The judge misses none.")
     yield Markdown("## How the judge came to it")
@@ -313,7 +313,7 @@ def _scorecard(phase: RoadmapPhase, rating: RatingReturn, executed: Sequence[Exe
         f"**{of_ten(rating.alignment_score)}**, {line(rating.score_band.value)}: {BANDS[rating.score_band]}."
     )
     yield Markdown("The rater saw only the criteria and the change. Its scores are opinions.")
-    yield Markdown("Under *Run by Fair Witness* stands what its commands really came to.")
+    yield Markdown("The column *Run by Fair Witness* shows the real results of its commands.")
     yield table(
         ("#", "Criterion", "Score", "Run by Fair Witness"),
         [
@@ -559,7 +559,7 @@ def _issues(each: ScreenshotResult) -> Iterator[Markdown]:
     yield Markdown(f"## Route {code(each.route)}")
     yield Markdown(f"Taken at {each.capture_timestamp}, {each.viewport.width} by {each.viewport.height} pixels.")
     yield table(
-        ("Severity", "Kind", "What is wrong", "Where", "What might mend it"),
+        ("Severity", "Kind", "What is wrong", "Where", "Suggested fix"),
         [
             (issue.severity.value, issue.type.value, issue.description, issue.location, issue.suggested_fix)
             for issue in each.analysis.issues

@@ -67,7 +67,7 @@ def run_part(run: RunMetrics) -> Iterator[Markdown]:
             ("Time from start to end", minutes(run.total_duration_minutes)),
             ("Tokens, as estimated before", tokens(run.total_estimated_tokens)),
             ("Debug attempts", str(run.total_debug_loops)),
-            ("Plans made anew", str(run.total_replan_attempts)),
+            ("New plans", str(run.total_replan_attempts)),
         ],
         "",
     )
@@ -249,7 +249,7 @@ def _halt(state: State, reason: str, at: str) -> Iterator[Markdown]:
     yield items([Markdown(f"- {each}") for each in _next(state, at)], "")
     yield Markdown("## Phases")
     yield table(
-        ("Phase", "Status", "Score", "Tokens used", "Debug attempts", "Plans made anew", "Took", "Diagnostic"),
+        ("Phase", "Status", "Score", "Tokens used", "Debug attempts", "New plans", "Took", "Diagnostic"),
         [_phase_row(phase, record, at) for phase, record in state.phases.items()],
         "The run has no phase.",
     )
@@ -299,11 +299,11 @@ def _next(state: State, at: str) -> Iterator[Markdown]:
     match state.meta.status:
         case AutopilotRunStatus.PAUSED:
             wait = f", from {cooled} on" if cooled is not None and instant(cooled) > instant(at) else ""
-            yield Markdown(f"mend the cause, then go on{wait}: {code(f'fairwitness resume {run}')}")
+            yield Markdown(f"fix the cause, then resume{wait}: {code(f'fairwitness resume {run}')}")
         case AutopilotRunStatus.FAILED:
-            yield Markdown(f"it does not go on by itself; once the cause is gone: {code(f'fairwitness resume {run}')}")
+            yield Markdown(f"it does not continue by itself; once the cause is fixed: {code(f'fairwitness resume {run}')}")
         case AutopilotRunStatus.RUNNING:
-            yield Markdown(f"it was interrupted, and goes on where it was: {code(f'fairwitness resume {run}')}")
+            yield Markdown(f"it was interrupted, and resumes where it was: {code(f'fairwitness resume {run}')}")
         case AutopilotRunStatus.COMPLETED:
             yield Markdown("nothing is left to do")
     yield Markdown(f"where it stands: {code('fairwitness status')}")

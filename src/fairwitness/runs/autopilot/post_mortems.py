@@ -38,7 +38,7 @@ _SAID = 200
 PREVENTION: Mapping[FailureCategory, str] = {
     FailureCategory.EXECUTOR_INCOMPLETE: "Run the command of every criterion before a task is called done",
     FailureCategory.EXECUTOR_WRONG_APPROACH: "Try out the riskiest assumption of a plan before building on it",
-    FailureCategory.COMPILATION_FAILURE: "Compile after each file that was changed, and mend it before going on",
+    FailureCategory.COMPILATION_FAILURE: "Compile after each file that was changed, and fix it before you continue",
     FailureCategory.LINT_FAILURE: "Run the project's linter on what was changed before it is handed over",
     FailureCategory.BUILD_FAILURE: "Run the whole build before a task is called done, not only its own tests",
     FailureCategory.ACCEPTANCE_CRITERIA_UNMET: "See the criterion's command fail first, then work until it passes",
@@ -124,16 +124,18 @@ def root_cause(events: Sequence[AutopilotEvent]) -> RootCause | None:
     for at, event in enumerate(events):
         match event:
             case of_phase.StepFailed(details=said, step=StepName() as step) if said.category is not None:
-                mended = any(isinstance(later, of_phase.StepCompleted) and later.step is step for later in events[at:])
+                made_good = any(
+                    isinstance(later, of_phase.StepCompleted) and later.step is step for later in events[at:]
+                )
             case of_phase.TaskFailed(details=said) if said.category is not None:
                 step = StepName.EXECUTE
-                mended = any(
+                made_good = any(
                     isinstance(later, of_phase.TaskCompleted) and later.details.task == said.task
                     for later in events[at:]
                 )
             case _:
                 continue
-        if not mended:
+        if not made_good:
             return RootCause(
                 category=said.category,
                 description=_text(said.error or said.category.value),
@@ -145,14 +147,14 @@ def root_cause(events: Sequence[AutopilotEvent]) -> RootCause | None:
 
 def timeline(events: Sequence[AutopilotEvent], cause: RootCause) -> tuple[TimelineEntry, ...]:
     """Return at most 20 entries: the start, the cause, and the newest of the rest."""
-    told = [entry for event in events if (entry := _moment(event)) is not None]
-    if len(told) <= TIMELINE:
-        return tuple(told)
-    kept = set(range(len(told) - TIMELINE, len(told)))
+    entries = [entry for event in events if (entry := _moment(event)) is not None]
+    if len(entries) <= TIMELINE:
+        return tuple(entries)
+    kept = set(range(len(entries) - TIMELINE, len(entries)))
     first = next(
         (
             at
-            for at, entry in enumerate(told)
+            for at, entry in enumerate(entries)
             if entry.timestamp == cause.first_observed_at and entry.status is TimelineStatus.FAILURE
         ),
         0,
@@ -161,43 +163,43 @@ def timeline(events: Sequence[AutopilotEvent], cause: RootCause) -> tuple[Timeli
         if place not in kept:
             kept.remove(min(kept - {0, first}))
             kept.add(place)
-    return tuple(told[at] for at in sorted(kept))
+    return tuple(entries[at] for at in sorted(kept))
 
 
 def _moment(event: AutopilotEvent) -> TimelineEntry | None:
     """Return an event as a timeline entry, or None if it does not belong there."""
     good, bad, partly = TimelineStatus.SUCCESS, TimelineStatus.FAILURE, TimelineStatus.PARTIAL
     runner = TraceStep.PHASE_RUNNER
-    told: tuple[TraceStep, str, TimelineStatus]
+    moment: tuple[TraceStep, str, TimelineStatus]
     match event:
         case of_phase.PhaseStarted():
-            told = runner, "the phase began", good
+            moment = runner, "the phase began", good
         case of_phase.StepCompleted(step=StepName() as step):
-            told = TraceStep(step.value), f"{step.value} ended", good
+            moment = TraceStep(step.value), f"{step.value} ended", good
         case of_phase.StepFailed(step=StepName() as step, details=said):
-            told = TraceStep(step.value), f"{step.value} failed: {said.error or 'no reason is on record'}", bad
+            moment = TraceStep(step.value), f"{step.value} failed: {said.error or 'no reason is on record'}", bad
         case of_phase.TaskCompleted(details=said):
-            told = TraceStep.EXECUTE, f"task {said.task} completed", good
+            moment = TraceStep.EXECUTE, f"task {said.task} completed", good
         case of_phase.TaskFailed(details=said):
-            told = TraceStep.EXECUTE, f"task {said.task or ''} failed: {said.error or 'no reason is on record'}", bad
+            moment = TraceStep.EXECUTE, f"task {said.task or ''} failed: {said.error or 'no reason is on record'}", bad
         case of_phase.TaskRetried(details=said):
-            told = TraceStep.EXECUTE, f"task {said.task or ''} is tried again", partly
+            moment = TraceStep.EXECUTE, f"task {said.task or ''} is tried again", partly
         case of_phase.DebugAttempt(details=said):
-            told = TraceStep.DEBUG, f"debug attempt {said.attempt or ''}: {_issues(said.issues)}", partly
+            moment = TraceStep.DEBUG, f"debug attempt {said.attempt or ''}: {_issues(said.issues)}", partly
         case of_phase.ReplanAttempt(details=said):
-            told = TraceStep.PLAN, f"the plan is made anew: {said.reason or 'its score was too low'}", partly
+            moment = TraceStep.PLAN, f"a new plan is made: {said.reason or 'its score was too low'}", partly
         case of_phase.RollbackInitiated(details=said):
-            told = runner, f"its commits are taken back: {said.reason or 'it failed'}", partly
+            moment = runner, f"its commits are reverted: {said.reason or 'it failed'}", partly
         case of_phase.RollbackCompleted():
-            told = runner, "its commits were taken back", good
+            moment = runner, "its commits were reverted", good
         case of_phase.HumanVerdictRecorded(details=said):
             passed = said.verdict is HumanWord.PASS
-            told = runner, f"a person said: {_issues(said.issues)}", good if passed else bad
+            moment = runner, f"a person said: {_issues(said.issues)}", good if passed else bad
         case of_phase.PhaseFailed(details=said):
-            told = runner, f"the phase failed: {said.reason or 'no reason is on record'}", bad
+            moment = runner, f"the phase failed: {said.reason or 'no reason is on record'}", bad
         case _:
             return None
-    who, words, status = told
+    who, words, status = moment
     return TimelineEntry(timestamp=event.timestamp, step=who, event=_text(words), status=status)
 
 

@@ -237,7 +237,7 @@ class RunCloser:
             self._write_report(report, None, audit, None)
         return report
 
-    def mend(self) -> None:
+    def finish_files(self) -> None:
         """Finish an end that was cut short, or that another process recorded: write every file that is missing.
 
         A running run is left alone.

@@ -136,7 +136,7 @@ class AutopilotRunner:
 
     def _leave(self) -> None:
         context, repo = self.context, self.context.repo
-        self._end.mend()
+        self._end.finish_files()
         sweep(repo.worktrees, context.log.run_id, context.tip(), repo.identity)
         repo.worktrees.pool.drain()
         for folder in OWN_FOLDERS:

@@ -108,7 +108,7 @@ def unseen(left: Gaps, answer: AuditAnswer) -> dict[PhaseRequirement, Gap]:
 
 def _gap_of(wanted: PhaseRequirement, answer: AuditAnswer, is_shown: Callable[[str], bool]) -> Gap | None:
     if answer.returned is None:
-        return _open(wanted, f"nobody looked: {answer.problem}")
+        return _open(wanted, f"not checked: {answer.problem}")
     entries = [each for each in _checked(answer, wanted.phase) if _same(each.requirement_id, wanted.requirement)]
     if not entries:
         return _open(wanted, "the audit does not say whether it is met")

@@ -125,10 +125,10 @@ class CaptainBriefs:
         yield from _listed("Why your last answer could not be applied", state.refused[-1] if state.refused else ())
         yield PromptSection(title="The graph, each node with its state", text=render(self._with_states(dag)))
         for name, body in log.specs().items():
-            yield PromptSection(title=f"Spec {name}, which stands as it is", text=body)
+            yield PromptSection(title=f"Spec {name}, which does not change", text=body)
         for node in dag.nodes:
             try:
-                yield PromptSection(title=f"Task {node.id}, which stands as it is", text=log.document(node.id))
+                yield PromptSection(title=f"Task {node.id}, which does not change", text=log.document(node.id))
             except UsageError:  # a refinery needs no document
                 continue
 

@@ -136,10 +136,10 @@ def emit(log: ForgeLog, node: str, attempt: int, requests: Sequence[ChangeReques
                 emitted = _emitted(request, next_number(taken), node, now)
                 taken.append(emitted.id)
                 record.observation(log.seen(key, REQUEST, emitted.id, emitted.plain(), now))
-                told = ChangeRequestEmitted(
+                event = ChangeRequestEmitted(
                     crId=emitted.id, emittedBy=node, affectedTasks=emitted.affected_tasks, title=emitted.title
                 )
-                log.put_events(record, (told,), now)
+                log.put_events(record, (event,), now)
                 known[key] = emitted.id
             names.append(known[key])
         return tuple(names)
@@ -275,8 +275,8 @@ def _outcome(log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: s
     added = _dated(log, answer, cr_id, now)
     problems = tuple(_problems(log, added, cr_id, sealed, now))
     if problems:
-        told = tuple(f"{spell_path(each.where)}: expected {each.expected}; found {each.found}" for each in problems)
-        return _Outcome((OverlayRefused(crId=cr_id, problems=told),), problems=problems)
+        texts = tuple(f"{spell_path(each.where)}: expected {each.expected}; found {each.found}" for each in problems)
+        return _Outcome((OverlayRefused(crId=cr_id, problems=texts),), problems=problems)
     overlay = added.overlay
     assert overlay is not None
     names = tuple(node.id for node in overlay.addedNodes)

@@ -206,7 +206,7 @@ class Helpers:
         """Return what records the start of a helper, the first time it starts."""
         log, order = self._attempt.log, self._attempt.order
 
-        def tell(record: Record, now: str) -> None:
+        def note(record: Record, now: str) -> None:
             if any(row.subject == brief.dispatch_id for row in record.observations(HELPER)):
                 return
             detail = {"asked_by": self._spawner.instance, "role": brief.role.value, "task": about}
@@ -221,7 +221,7 @@ class Helpers:
             )
             log.put_events(record, (event,), now)
 
-        return tell
+        return note
 
 
 def _settle(context: DispatchContext, folder: Path, before: WorktreeSnapshot, done: Dispatched) -> None:

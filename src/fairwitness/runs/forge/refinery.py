@@ -138,15 +138,15 @@ def _branch_of(member: MergeMember, order: AttemptOrder) -> str:
 
 async def _checked(commands: tuple[tuple[str, ...], ...], run_command: RunCommand) -> str:
     if not commands:
-        return "nobody has set any checks for this run"
-    told = []
+        return "no checks are set for this run"
+    outputs = []
     for argv in commands:
         try:
             said = await run_command(argv)
         except ToolFailed as why:
             said = str(why)
-        told.append(f"$ {one_line(shlex.join(argv))}\n{head_and_tail(said, _ROOM // len(commands)).rstrip()}")
-    return "\n\n".join(told)
+        outputs.append(f"$ {one_line(shlex.join(argv))}\n{head_and_tail(said, _ROOM // len(commands)).rstrip()}")
+    return "\n\n".join(outputs)
 
 
 def _request(**fields: object) -> ChangeRequest:

@@ -153,9 +153,9 @@ class ForgeRunner(GraphRunner):
         return end.model_copy(update={"completed": False, "reason": reason})
 
     def _write_events(self, events: Iterator[EventData]) -> None:
-        told = tuple(events)
-        if told:
-            self.write(lambda _now: told)
+        written = tuple(events)
+        if written:
+            self.write(lambda _now: written)
             self.refresh()
 
     def refresh(self) -> RunState:
@@ -197,8 +197,8 @@ def reason_of(end: GraphEnd) -> str:
     """Return why a graph did not come to its end, in one line."""
     if end.reason is not None:
         return end.reason
-    told = [f"no attempt left for {', '.join(end.exhausted[:5])}"] if end.exhausted else []
+    reasons = [f"no attempt left for {', '.join(end.exhausted[:5])}"] if end.exhausted else []
     if end.stranded:
         more = f" and {len(end.stranded) - 5} more" if len(end.stranded) > 5 else ""
-        told.append(f"in vain wait {', '.join(end.stranded[:5])}{more}")
-    return "; ".join(told) or "nothing can run any more"
+        reasons.append(f"waiting in vain: {', '.join(end.stranded[:5])}{more}")
+    return "; ".join(reasons) or "nothing can run any more"

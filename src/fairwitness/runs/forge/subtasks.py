@@ -152,8 +152,8 @@ class Subtasks:
         return found
 
     def _put(self, path: str, document: Subtask, state: SubtaskState) -> None:
-        stands = document.model_copy(update={"status": state.status, "assigned_agent": state.agent})
-        content = document_of(stands.plain()).encode()
+        current = document.model_copy(update={"status": state.status, "assigned_agent": state.agent})
+        content = document_of(current.plain()).encode()
         if not self._store.exists(path) or self._store.get(path) != content:
             self._store.put(path, content)
             killpoint("forge.subtask.stored")

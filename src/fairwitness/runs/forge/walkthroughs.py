@@ -161,11 +161,11 @@ def record_once(
     """Write an observation and its events in one record; return False if the key exists."""
     if log.ledger.observation(log.run_id, key) is not None:
         return False
-    told, now = tuple(events), spell(log.clock())
+    written, now = tuple(events), spell(log.clock())
 
     def write(record: Record) -> None:
         record.observation(log.seen(key, kind, subject, detail, now))
-        log.put_events(record, told, now)
+        log.put_events(record, written, now)
 
     try:
         log.ledger.record(log.run_id, write)

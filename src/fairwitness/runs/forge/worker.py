@@ -162,9 +162,9 @@ class ForgeWorker:
         outcome = done.outcome
         answer = outcome.answer if outcome.status is OutcomeStatus.OK else None
         if answer is not None:
-            told = Walkthrough.model_validate(answer["walkthrough"])
+            walkthrough = Walkthrough.model_validate(answer["walkthrough"])
             changed = [each.path for each in done.changed]
-            keep_walkthrough(self._log, self._store, self._layout, order, told, changed)
+            keep_walkthrough(self._log, self._store, self._layout, order, walkthrough, changed)
         if role is Role.REFINERY and outcome.status is not OutcomeStatus.REFUSED:
             asked = self._asked_for(instance, answer or {})
             if asked:
