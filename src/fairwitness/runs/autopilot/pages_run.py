@@ -301,7 +301,9 @@ def _next(state: State, at: str) -> Iterator[Markdown]:
             wait = f", from {cooled} on" if cooled is not None and instant(cooled) > instant(at) else ""
             yield Markdown(f"fix the cause, then resume{wait}: {code(f'fairwitness resume {run}')}")
         case AutopilotRunStatus.FAILED:
-            yield Markdown(f"it does not continue by itself; once the cause is fixed: {code(f'fairwitness resume {run}')}")
+            yield Markdown(
+                f"it does not continue by itself; once the cause is fixed: {code(f'fairwitness resume {run}')}"
+            )
         case AutopilotRunStatus.RUNNING:
             yield Markdown(f"it was interrupted, and resumes where it was: {code(f'fairwitness resume {run}')}")
         case AutopilotRunStatus.COMPLETED:
