@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PREFIX = "fairwitness"
-"""Return the prefix of the branches of a run's attempts."""
+"""The prefix of the branches of a run's attempts."""
 
 
 def autopilot_caps(order: AutopilotOrder, budget: BudgetTable) -> BudgetCaps:

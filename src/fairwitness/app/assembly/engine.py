@@ -51,7 +51,7 @@ def build_engine(root: Path, *, on_event: EngineCallback | None = None) -> "Dbos
 
 
 def _reporting(body: "Body", on_event: EngineCallback) -> "Body":
-    async def told(flow: "Flow", args: "Json") -> "Json":
+    async def reporting(flow: "Flow", args: "Json") -> "Json":
         on_event("took", flow.run_id)
         try:
             value = await body(flow, args)
@@ -64,7 +64,7 @@ def _reporting(body: "Body", on_event: EngineCallback) -> "Body":
         on_event("finished", flow.run_id)
         return value
 
-    return told
+    return reporting
 
 
 class RunnerFactory:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # imported late: reading a budget or cancelling needs no runn
     from fairwitness.verify.subject import VerifyDeps
 
 PREFIX = "fairwitness"
-"""Return the prefix of the branches of a run's attempts."""
+"""The prefix of the branches of a run's attempts."""
 _PYTHON = "python3"
 
 

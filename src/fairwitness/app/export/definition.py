@@ -100,17 +100,17 @@ def _opening(spec: RoleSpec) -> str:
 
 
 def _sections(spec: RoleSpec, host: Host) -> Iterator[str]:
-    introduction, told = _words(spec)
+    introduction, sections = _words(spec)
     yield f"{_purpose(spec)}\n\n{introduction}"
-    yield "\n\n".join((told["What you get"].strip(), *_inputs(spec)))
-    yield "\n\n".join((told["What to return"].strip(), *_outputs(spec, host)))
-    yield told["How to work"] if spec.is_dispatched else f"{told['How to work'].strip()}\n\n{_leading()}"
+    yield "\n\n".join((sections["What you get"].strip(), *_inputs(spec)))
+    yield "\n\n".join((sections["What to return"].strip(), *_outputs(spec, host)))
+    yield sections["How to work"] if spec.is_dispatched else f"{sections['How to work'].strip()}\n\n{_leading()}"
     signs = spec.answer is not None and issubclass(BY_NAME[spec.answer].shape, SignedDocument)
     yield completions.contract(FeatureAgent(spec.role.value), signs=signs)
     yield _rules(spec, host)
-    yield f"{told['Before you answer'].strip()}\n{_last_check(spec)}"
+    yield f"{sections['Before you answer'].strip()}\n{_last_check(spec)}"
     yield "\n\n".join(_reach(spec, host))
-    anchor = " ".join(told["Remember"].split())
+    anchor = " ".join(sections["Remember"].split())
     yield f"**REMEMBER:** You are **{spec.title}** (`{spec.role.value}`). {anchor} Stay in this role."
 
 

@@ -71,7 +71,7 @@ def _roles(roles: tuple[Role, ...]) -> str:
 
 
 _SIGNED = "research-output"
-"""Return one of the signed forms; all have the same header."""
+"""One of the signed forms; all have the same header."""
 _HEADER = tuple(f"agent_output.{name}" for name in Header.model_fields)
 
 
@@ -188,7 +188,7 @@ REFERENCES: Mapping[str, Callable[[], str]] = {
     "dispatch-patterns": dispatch_patterns,
     "severity-taxonomy": severity_taxonomy,
 }
-"""Return the reference documents by name."""
+"""The reference documents by name."""
 
 ABOUT: Mapping[str, str] = {
     "schemas": "every form that the pipeline's agents exchange",

@@ -176,8 +176,8 @@ def gates_part(gates: list[GateFact], asked: list[GateEvaluation]) -> Html:
         ),
         nothing="",
     )
-    told = folded(f"asked {len(asked)} times while the run went on", history) if asked else Html("")
-    return joined((listed, *queries, told))
+    spelled = folded(f"asked {len(asked)} times while the run went on", history) if asked else Html("")
+    return joined((listed, *queries, spelled))
 
 
 def reviews_part(facts: ReportFacts) -> Html:
@@ -210,12 +210,12 @@ def _said(said: ReviewAnswer) -> Html:
 
 
 def _finding(finding: Mapping[str, Any]) -> tuple[Child, ...]:
-    told = joined((el("b", text(finding.get("title", ""), 300)), el("br"), text(finding.get("description", ""))))
+    spelled = joined((el("b", text(finding.get("title", ""), 300)), el("br"), text(finding.get("description", ""))))
     return (
         text(finding.get("id", ""), 60),
         word(str(finding.get("severity", ""))[:40]),
         text(finding.get("category", ""), 60),
-        told,
+        spelled,
         _listed(finding.get("artifacts")),
         _listed(finding.get("evidence")),
         text(finding.get("recommendation", "")),
@@ -309,8 +309,8 @@ def _all_issues(facts: ReportFacts, gates: list[GateFact]) -> Iterator[Sequence[
     for said in facts.said:
         for finding in said.body.get("findings") or ():
             if said.round == newest[said.task] and isinstance(finding, dict):
-                told = f"{finding.get('severity')}: {finding.get('title')}"
-                yield "finding", text(f"{said.instance or said.agent}: {told}", 400), word("claimed")
+                spelled = f"{finding.get('severity')}: {finding.get('title')}"
+                yield "finding", text(f"{said.instance or said.agent}: {spelled}", 400), word("claimed")
     if facts.feature is not None:
         for kind, detail in facts.feature.degradations:
             yield "went on with less", f"{kind}: {detail}", word("observed")

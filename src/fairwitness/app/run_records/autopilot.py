@@ -93,12 +93,12 @@ def open_autopilot_run(root: Path, run_id: str, *, clock: Clock = system_clock) 
         ledger.close()
 
 
-def write_once(log: AutopilotLog, row: Observation, *told: LoggedEvent) -> bool:
+def write_once(log: AutopilotLog, row: Observation, *events: LoggedEvent) -> bool:
     """Record an observation together with its events; return False if its key exists already."""
 
     def write(record: Record) -> None:
         record.observation(row)
-        put_events(record, told, row.observed_at)
+        put_events(record, events, row.observed_at)
 
     try:
         log.ledger.record(log.run_id, write)
@@ -139,12 +139,12 @@ def record_verdict(context: AutopilotRunRecord, phase: str, said: HumanWord, iss
         _refuse_unasked(context, phase)
         meta, now = log.state().state.meta, log.now()
         after = deferral_rate(_with_verdict(meta, phase, said))
-        told = [LoggedEvent(new_event(HumanVerdictRecorded, now, phase=phase, verdict=said, issues=found or None))]
-        told += _consequences(log, after, now)
+        events = [LoggedEvent(new_event(HumanVerdictRecorded, now, phase=phase, verdict=said, issues=found or None))]
+        events += _consequences(log, after, now)
         number = sum(each.phase_id == phase and each.human_verdict is not None for each in meta.deferral_history) + 1
         detail: dict[str, object] = {"verdict": said.value, "issues": list(found), "actor": context.actor}
         row = log.seen(f"{SAID}:{phase}:{number}", SAID, phase, detail, now)
-        if not write_once(log, row, *told):
+        if not write_once(log, row, *events):
             continue  # another process recorded one first: the next pass refuses
         killpoint("autopilot.verdict")
         learn_verdicts(context)
@@ -170,8 +170,8 @@ def _refuse_unasked(context: AutopilotRunRecord, phase: str) -> None:
     listed = f"those that do: {', '.join(waiting)}" if waiting else f"fairwitness autopilot status {run_id}"
     if phase not in records:
         raise UsageError(f"{run_id} has no phase {visible(phase)}", next_step=listed)
-    told = records[phase].status.value.replace("_", " ")
-    raise UsageError(f"phase {phase} of {run_id} is {told} and does not wait for a verdict", next_step=listed)
+    text = records[phase].status.value.replace("_", " ")
+    raise UsageError(f"phase {phase} of {run_id} is {text} and does not wait for a verdict", next_step=listed)
 
 
 def _with_verdict(meta: Meta, phase: str, said: HumanWord) -> Meta:
@@ -257,9 +257,9 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
 def _cools_down(run_id: str, until: str | None, now: datetime) -> NotReady:
     left = 0 if until is None else max(1, round((instant(until) - now).total_seconds()))
     minutes, seconds = divmod(left, 60)
-    told = f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
+    text = f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
     return NotReady(
-        f"the breaker of {run_id} is open for another {told}", next_step=f"then: fairwitness resume {run_id}"
+        f"the breaker of {run_id} is open for another {text}", next_step=f"then: fairwitness resume {run_id}"
     )
 
 

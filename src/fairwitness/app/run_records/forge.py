@@ -74,9 +74,9 @@ def pause(root: Path, run_id: str, reason: str | None) -> bool:
         while True:
             run = context.log.run() if context.log.course().is_started else None
             if run is None or run.is_over:
-                told = "has not begun its work" if run is None else "has ended"
+                text = "has not begun its work" if run is None else "has ended"
                 raise UsageError(
-                    f"{run_id} {told}, so there is nothing to pause", next_step=f"fairwitness status {run_id}"
+                    f"{run_id} {text}, so there is nothing to pause", next_step=f"fairwitness status {run_id}"
                 )
             if run.is_paused:
                 return False

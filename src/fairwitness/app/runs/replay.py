@@ -96,8 +96,8 @@ def replay(ledger: Ledger, run_id: str, policy: Policy | None = None) -> tuple[R
         raise EventsBroken(f"run {run_id}: a decision is missing: {numbers}", next_step="fairwitness ledger verify")
     moments = list(_moments(ledger, run_id))
     if [moment.number for moment in moments] != numbers:
-        told = [moment.number for moment in moments]
-        raise EventsBroken(f"run {run_id}: its events tell of the decisions {told}, its rows of {numbers}")
+        numbered = [moment.number for moment in moments]
+        raise EventsBroken(f"run {run_id}: its events tell of the decisions {numbered}, its rows of {numbers}")
     return tuple(
         _again(ledger, run_id, row, moment, policy or order.policy) for row, moment in zip(rows, moments, strict=True)
     )
@@ -170,9 +170,9 @@ def _again(ledger: Ledger, run_id: str, row: Observation, moment: _Moment, polic
 def _events(moment: _Moment, stood: Decision, *, raised: Raised | None) -> Iterator[Flip]:
     """Compare the events of a decision: they follow it directly and occur nowhere else."""
     wanted = [event.plain() for event in events_of(moment.state, stood, moment.number, raised=raised)]
-    told = [{"type": envelope.type, **envelope.data} for envelope in moment.events]
-    written = told[: len(wanted)]
-    strays = [event for event in told[len(wanted) :] if event["type"] in _ONLY_DECIDED]
+    events = [{"type": envelope.type, **envelope.data} for envelope in moment.events]
+    written = events[: len(wanted)]
+    strays = [event for event in events[len(wanted) :] if event["type"] in _ONLY_DECIDED]
     if written != wanted or strays:
         yield Flip("events", [*written, *strays], wanted)
 

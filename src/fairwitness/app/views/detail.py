@@ -65,39 +65,39 @@ def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_cloc
         lines: list[RunLine] = []
         left = 0
         for run in ledger.glance(database):
-            told = _course(database, run)
+            summary = _course(database, run)
             ended = sum(line.is_over for line in lines)
-            if most is not None and told.is_over and ended >= most:
+            if most is not None and summary.is_over and ended >= most:
                 left += 1
             else:
-                lines.append(_line(database, run, told, clock))
+                lines.append(_line(database, run, summary, clock))
         return lines, left
 
 
 def _course(database: "Database", run: ledger.RunGlance) -> RunSummary:
-    told = RunSummary(run.run_id)
-    told.status = run.last_event  # until an event sets it
+    summary = RunSummary(run.run_id)
+    summary.status = run.last_event  # until an event sets it
     if run.workflow == AUTOPILOT:
-        told.phases.needs = ledger.phase_needs(database, run.run_id)
+        summary.phases.needs = ledger.phase_needs(database, run.run_id)
     for event in ledger.course(database, run.run_id, up_to=run.events):
-        told.apply_event(event)
-    return told
+        summary.apply_event(event)
+    return summary
 
 
-def _line(database: "Database", run: ledger.RunGlance, told: RunSummary, clock: Clock) -> RunLine:
-    states = ledger.node_states(database, run.run_id) if told.tasks else {}
+def _line(database: "Database", run: ledger.RunGlance, summary: RunSummary, clock: Clock) -> RunLine:
+    states = ledger.node_states(database, run.run_id) if summary.tasks else {}
     running = states.get("RUNNING", 0)
-    phases = told.phases.counts()
+    phases = summary.phases.counts()
     return RunLine(
         *run,
-        status=told.status,
-        reason=told.reason,
-        is_over=told.is_over,
-        total=told.tasks or phases["total"],
+        status=summary.status,
+        reason=summary.reason,
+        is_over=summary.is_over,
+        total=summary.tasks or phases["total"],
         merged=states.get("MERGED", 0) or phases["completed"],
-        failed=ledger.exhausted(database, run.run_id) if told.tasks else phases["failed"],
+        failed=ledger.exhausted(database, run.run_id) if summary.tasks else phases["failed"],
         running=running,
-        waits_for=told.waits_for(f"{running} running" if running else ""),
+        waits_for=summary.waits_for(f"{running} running" if running else ""),
         age_s=seconds_since(run.last_time, clock()),
     )
 

@@ -154,9 +154,9 @@ def _about_agents(context: ForgeRunRecord) -> list[str]:
     roles = Counter(str(row.detail["role"]) for row in ended)
     usage = [row.detail["outcome"].get("usage") or {} for row in ended]
     tokens = sum((each.get("tokens_in") or 0) + (each.get("tokens_out") or 0) for each in usage)
-    told = ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
+    text = ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
     calls = "1 call" if len(ended) == 1 else f"{len(ended)} calls"
-    return [f"agents    {calls}, {tokens:,} tokens: {told}"]
+    return [f"agents    {calls}, {tokens:,} tokens: {text}"]
 
 
 def _events(context: ForgeRunRecord, kind: str) -> list[Envelope]:

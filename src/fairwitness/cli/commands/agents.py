@@ -201,9 +201,9 @@ def _print_tried(tried: "TrialResult") -> None:
         _say(textwrap.fill(problem, _WIDTH, initial_indent="  - ", subsequent_indent="    "))
     usage = outcome.usage
     counts = {"in": usage.tokens_in, "out": usage.tokens_out, "cached": usage.tokens_cached}
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count is not None) or "not reported"
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count is not None) or "not reported"
     cost = f", {usage.cost_micros / 1_000_000:.4f} dollars" if usage.cost_micros is not None else ""
-    _say(f"tokens     {told}{cost} ({usage.source.value})")
+    _say(f"tokens     {summary}{cost} ({usage.source.value})")
     for each in tried.changed:
         _say(f"{each.change.value:<10} {each.path}{'' if each.allowed else '   NOT ALLOWED'}")
     for denial in outcome.denials:

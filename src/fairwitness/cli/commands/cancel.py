@@ -42,8 +42,8 @@ def command(run: str, yes: bool, as_json: bool) -> int:
     if done is None:
         return _say_over(view.run_id, "over", as_json=as_json)
     if as_json:
-        told = {name: getattr(done, name) for name in done.__slots__}
-        click.echo(json.dumps({"run_id": view.run_id, "changed": True, **told}, indent=2))
+        fields = {name: getattr(done, name) for name in done.__slots__}
+        click.echo(json.dumps({"run_id": view.run_id, "changed": True, **fields}, indent=2))
         return ExitCode.REACHED
     for line in wrapped(f"{view.run_id} is {safe_line(done.reason)}", terminal_width(), rest="  "):
         click.echo(line)

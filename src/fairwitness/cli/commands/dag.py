@@ -74,8 +74,8 @@ def _table(picture: "GraphView", width: int) -> Iterator[str]:
     counts = picture.counts
     parts = [f"{counts['merged']} of {counts['total']} merged"]
     parts += [
-        f"{counts[name]} {told}"
-        for name, told in (("running", "running"), ("waiting", "wait to be taken in"), ("failed", "failed for good"))
+        f"{counts[name]} {text}"
+        for name, text in (("running", "running"), ("waiting", "wait to be taken in"), ("failed", "failed for good"))
         if counts[name]
     ]
     yield cut(f"{picture.status}: {', '.join(parts)}", width)

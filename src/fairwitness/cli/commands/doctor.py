@@ -37,8 +37,8 @@ def command(as_json: bool) -> int:
             if finding in away:
                 continue
             word = click.style(f"{finding.health.value:<9}", fg=_COLOURS[finding.health.value])
-            told = [finding.found, finding.costs, f"mend: {finding.mend}" if finding.mend else ""]
-            lines = [line for text in told for line in _wrapped(text)]
+            summary = [finding.found, finding.costs, f"mend: {finding.mend}" if finding.mend else ""]
+            lines = [line for text in summary for line in _wrapped(text)]
             if len(finding.what) > _WHAT:
                 click.echo(f"{word} {finding.what}")
             else:

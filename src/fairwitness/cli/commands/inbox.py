@@ -19,8 +19,8 @@ def command(as_json: bool) -> int:
     root = repository_root(Path.cwd())
     waiting = inbox(root)
     if as_json:
-        told = [{"run_id": each.run_id, "slug": each.slug, **each.question.plain()} for each in waiting]
-        click.echo(json.dumps({"waiting": told}, indent=2, ensure_ascii=False))
+        questions = [{"run_id": each.run_id, "slug": each.slug, **each.question.plain()} for each in waiting]
+        click.echo(json.dumps({"waiting": questions}, indent=2, ensure_ascii=False))
     elif not waiting:
         click.echo("No approvals pending.")
         click.echo("next:  fairwitness status", err=True)

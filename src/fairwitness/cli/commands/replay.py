@@ -46,13 +46,13 @@ def command(run: str | None, file: Path | None, as_json: bool) -> int:
 
 
 def _lines(decision: "Replayed") -> list[str]:
-    told = [f"{decision.number:>4}  {decision.kind:<10} {decision.reason}"]
+    summary = [f"{decision.number:>4}  {decision.kind:<10} {decision.reason}"]
     if decision.flips:
-        told.append(f"      FLIPPED at {decision.step or 'the beginning'}")
-        told.append(f"      stood:  {decision.kind}: {decision.reason}")
-        told.append(f"      now:    {decision.now_kind}: {decision.now_reason}")
-        told += [f"      {flip.what}: {_short(flip.stood)} -> {_short(flip.now)}" for flip in decision.flips]
-    return told
+        summary.append(f"      FLIPPED at {decision.step or 'the beginning'}")
+        summary.append(f"      stood:  {decision.kind}: {decision.reason}")
+        summary.append(f"      now:    {decision.now_kind}: {decision.now_reason}")
+        summary += [f"      {flip.what}: {_short(flip.stood)} -> {_short(flip.now)}" for flip in decision.flips]
+    return summary
 
 
 def _short(value: object) -> str:

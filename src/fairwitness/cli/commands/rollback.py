@@ -25,11 +25,11 @@ def command(run: str, revert: bool, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(done._asdict(), indent=2))
         return ExitCode.REACHED
-    told = ["it was rolled back before"] if done.was_done else [f"the checkout is on {done.now_on}"]
-    told += [f"branch {branch} is gone" for branch in done.branches]
-    told += [f"{done.reverted_by[:12]} takes it back"] if done.reverted_by else []
-    told += [f"commit {done.commit[:12]} is kept at {done.kept}"]
-    for text in told:
+    summary = ["it was rolled back before"] if done.was_done else [f"the checkout is on {done.now_on}"]
+    summary += [f"branch {branch} is gone" for branch in done.branches]
+    summary += [f"{done.reverted_by[:12]} takes it back"] if done.reverted_by else []
+    summary += [f"commit {done.commit[:12]} is kept at {done.kept}"]
+    for text in summary:
         for line in wrapped(text, terminal_width(), rest="  "):
             click.echo(line)
     click.echo(f"next:  {done.restore or 'git log'}", err=True)

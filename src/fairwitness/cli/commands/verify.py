@@ -81,7 +81,7 @@ def command(
         tier=SandboxTier(tier) if tier else None,
     )
     with ProgressLine(quiet=quiet) as progress:
-        report = verify(request, on_progress=lambda told: progress(*told))
+        report = verify(request, on_progress=lambda step: progress(*step))
     _write_files(report, sarif, junit)
     if as_json:
         click.echo(json.dumps(report.plain(), indent=2, ensure_ascii=False))

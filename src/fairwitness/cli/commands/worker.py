@@ -26,9 +26,9 @@ def command(once: bool, as_json: bool) -> int:
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.worker import run_worker
 
-    told = _Told(as_json=as_json)
+    output = _WorkerOutput(as_json=as_json)
     root = repository_root(Path.cwd())
-    number = run_worker(root, once=once, on_event=told.happened, audit=told.audited)
+    number = run_worker(root, once=once, on_event=output.happened, audit=output.audited)
     if number is None:
         click.echo("no work is left", err=True)
         click.echo("next:  fairwitness status", err=True)
@@ -38,7 +38,7 @@ def command(once: bool, as_json: bool) -> int:
     return StopSignal(number).exit_code
 
 
-class _Told:
+class _WorkerOutput:
     """Prints the events of a worker as lines or as JSON."""
 
     def __init__(self, *, as_json: bool) -> None:
@@ -71,7 +71,7 @@ class _Told:
         if not self._as_json:
             click.echo("waiting for runs; Ctrl-C stops this worker" if not found else "working", err=True)
 
-    def _json(self, told: dict[str, str]) -> None:
+    def _json(self, line: dict[str, str]) -> None:
         import json
 
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(line))

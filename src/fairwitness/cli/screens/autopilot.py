@@ -175,9 +175,9 @@ def metrics_lines(found: "AllMetrics") -> list[str]:
     lines = []
     for each in found.runs.root:
         score = "-" if each.avg_alignment_score is None else f"{each.avg_alignment_score:.1f}"
-        told = f"{each.phases_succeeded}/{each.phases_attempted} phases  score {score:>4}"
+        summary = f"{each.phases_succeeded}/{each.phases_attempted} phases  score {score:>4}"
         took = spell_seconds(60 * each.total_duration_minutes)
-        lines.append(f"{each.run_id}  {told}  {short(each.total_estimated_tokens)} tokens expected  {took}")
+        lines.append(f"{each.run_id}  {summary}  {short(each.total_estimated_tokens)} tokens expected  {took}")
     course = found.trend
     if course is not None:
         moved = "" if course.avg_alignment_delta is None else f", score {course.avg_alignment_delta:+.1f}"

@@ -49,9 +49,9 @@ def _show_check(line: "CheckLine") -> None:
 
 
 def _moves(line: "CheckLine") -> dict[str, int]:
-    told = {move.value: count for move, count in line.counts.items() if count}
-    loud = {move: count for move, count in told.items() if move not in _QUIET_MOVES}
-    return loud or {move: count for move, count in told.items() if move == "passing"}
+    counts = {move.value: count for move, count in line.counts.items() if count}
+    loud = {move: count for move, count in counts.items() if move not in _QUIET_MOVES}
+    return loud or {move: count for move, count in counts.items() if move == "passing"}
 
 
 def _show_row(name: str, before: str, after: str, text: str) -> None:
