@@ -78,7 +78,7 @@ class ActionRunner:
         """Carry out a decision completely."""
         match taken.decision:
             case Advance(to=Step.IMPLEMENT.value | Step.VERIFY.value, start=start) if start:
-                await self._implement(run_graph)  # verifiers are asked inside; after a resume, with a new attempt
+                await self._implement(run_graph)  # the graph calls the verifiers; after a resume, with a new attempt
             case Revise(to=Step.IMPLEMENT.value, round=round_):
                 await self._fix(round_ - 1, run_graph)
             case Advance() | Retry(what=RetryOf.CALL):
@@ -86,7 +86,7 @@ class ActionRunner:
             case Revert(tasks=tasks):
                 await run_blocking(self._revert, tasks)
             case Revise() | Replan() | AskHuman():
-                return  # its events have moved the run; the next decision goes on from there
+                return  # its events have moved the run; the next decision continues from there
             case _:
                 raise UsageError(f"nothing can be done about {taken.decision.kind}", next_step="report this")
 

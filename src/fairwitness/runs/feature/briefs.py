@@ -336,7 +336,7 @@ class FeatureBriefs:
                 *self._shelf.if_there("The implementer's report", report),
                 PromptSection(title="What the program ran", text=seen or "(nothing)"),
             ),
-            scope=Scope(commands=self._commands),  # without a folder: it leaves the tree it judges as it is
+            scope=Scope(commands=self._commands),  # no output folder: it must not change the tree it judges
             known=self._header(Role.VERIFIER, name, Step.VERIFY, self._layout.verification_report(name))
             | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.run_id": self._context.run_id},
         )
@@ -365,7 +365,7 @@ class FeatureBriefs:
             task,
             parameters={"task_id": name},
             inputs=inputs,
-            # Without a folder: a report that is written into the worktree would be part of the change.
+            # No output folder: a report written into the worktree would be part of the change.
             scope=Scope(writes=writes, commands=self._commands),
             known=self._header(Role.IMPLEMENTER, name, Step.IMPLEMENT, self._layout.implementation_report(name))
             | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.self_check.git_staged": False},

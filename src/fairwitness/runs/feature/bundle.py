@@ -169,7 +169,7 @@ def _reviewer(
     newest = max(rows.values(), key=lambda row: row.id, default=None)
     review = said.get(newest.id) if newest is not None else None
     if review is not None and (review.scope, review.round, review.reviewer_perspective) != (scope, number, perspective):
-        review = None  # what it says is about something else
+        review = None  # the claim is about another review
     return Reviewer(
         perspective=perspective.value,
         rows=rows,
@@ -367,11 +367,11 @@ def write_bundle(context: FeatureContext) -> None:
         _last(context, kind) for kind in ("dispatch_started", "head_recorded", "artifact_written")
     )
     if written > begun:
-        return  # one that was killed came as far as this; written again it would name another head
+        return  # a killed try wrote it; written again it would name another head
     top = context.repository.top or context.repository.common_dir
     if headed < begun:
         record_head(context.ledger, top, context.run_id, Workflow.FEATURE, timestamp=context.now())
-    else:  # it was noted, and whether it was kept nobody knows
+    else:  # it was recorded, but may not have been kept in git
         head = context.ledger.head(context.run_id)
         keep_head(top, context.run_id, KeptHead(head.links, head.hash))
     killpoint("feature.headed")

@@ -142,7 +142,7 @@ def _message(context: FeatureContext, subject: str, body: str, bundle_sha256: st
     trailers += [f"Assisted-by: {' '.join(visible(name).split())}" for name in dict.fromkeys(assisted_by)]
     if context.order.finish.co_author:
         trailers.append("Co-authored-by: pipeline")
-    # the trailers are a paragraph of their own, so what the body says is never taken for one
+    # trailers are a paragraph of their own, so that no line of the body is taken for one
     parts = [_cut(visible(" ".join(subject.split()))), visible_lines(body).strip(), "\n".join(trailers)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -187,7 +187,7 @@ def _artifacts(context: FeatureContext, work: str) -> str:
         if path.startswith(f"{layout.folder}/")
     }
     contents[layout.ledger] = exported(context.ledger.database, context.run_id, context.now())
-    # beside the others too: what is committed is then what stands there, and a checkout can be switched to it
+    # written to the folder too: it then equals the commit, and a checkout can be switched to it
     context.files.put(layout.ledger, contents[layout.ledger])
     killpoint("feature.commit.sealed")
     tree = repository.tree_of(work)
@@ -215,7 +215,7 @@ def _keep(context: FeatureContext, name: str, made: str) -> str:
     """Protect a commit from garbage collection before anything names it."""
     ref = f"{COMMITTED}{run_ref(context.run_id)}/{name}"
     if not move_ref(context.repository, ref, made, None, why="commit"):
-        return context.repository.commit(ref)  # another process was quicker
+        return context.repository.commit(ref)  # another process was faster
     killpoint("feature.commit.kept")
     return made
 

@@ -39,7 +39,7 @@ def take_decision(context: FeatureContext, after: int) -> TakenDecision:
         known = read(row)
         if not isinstance(known, Halt | Finish) or row.detail["life"] == context.state().resumed:
             return TakenDecision(number, known, _calls(row.detail["calls"]))
-        number += 1  # the run went on after it had ended so
+        number += 1  # the run was resumed after this decision ended it
     state = context.state()
     facts = facts_of(context)
     decision = decide(facts, context.order.policy)

@@ -102,7 +102,7 @@ def whole_of(context: FeatureContext) -> TaskFacts | None:
     rows = context.ledger.observations(context.run_id, WHOLE)
     if not rows:
         return None
-    detail = rows[-1].detail  # whoever commits looks whether it still is what would be committed
+    detail = rows[-1].detail  # the commit checks that it is still what would be committed
     files = tuple(ChangedFile.model_validate(file) for file in detail["files"])
     whole = RecordedAttempt(context.order.base_commit, str(detail["commit"]), str(detail["tree"]), files)
     return _evidence_facts(context, WHOLE, int(detail["round"]), whole, None)
@@ -120,7 +120,7 @@ def _evidence_facts(
     has_ended: bool = True,
 ) -> TaskFacts:
     files = () if done is None else done.files
-    # an attempt is proven once and for all: there is no second run of its checks
+    # an attempt is proven once: its checks do not run a second time
     runs = context.order.policy.retry.checks + 1 if has_ended else 0
     return TaskFacts(
         task=task,
@@ -233,7 +233,7 @@ def _calls(
     here = [graph for graph in graphs if (graph.kind, graph.iteration) == (TASKS, iteration_of(state))]
     here = [graph for graph in here if graph.life == state.resumed]
     numbers = {graph.number for graph in here}
-    # what was merged in an earlier life is done; an attempt that came to nothing there is made again
+    # what was merged before the last resume is done; a fruitless attempt from then is made again
     merged = {name: task.merged_attempt for name, task in state.tasks.items() if task.merged is not None}
     found = _facts(
         state,
@@ -248,7 +248,7 @@ def _calls(
     )
     if step is Step.IMPLEMENT or not here:
         return found
-    # of an attempt that changed nothing there is nothing a verifier could look at
+    # an attempt without changes leaves nothing for a verifier
     known = {call.instance for call in found}
     return (
         *found,

@@ -75,7 +75,7 @@ def _part(context: FeatureContext, name: str, work: Callable[[], T]) -> T | None
         return work()
     except _BROKEN:
         raise
-    except (FairWitnessError, ValueError) as error:  # of the second kind are texts that no file can hold
+    except (FairWitnessError, ValueError) as error:  # ValueError: a text that no file can hold
         what = cleaned(str(error) or type(error).__name__)
         _note(context, context.new_observation(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
         return None
@@ -204,7 +204,7 @@ def _store(
     kept = payload.model_copy(update=change)
     whole = output.model_copy(update={"agent_output": output.agent_output.model_copy(update={"payload": kept})})
     document = KnowledgeOutput.model_validate(Redactor().redact_all(whole.plain()))
-    yaml_text.parse(yaml_text.render(document.plain()))  # what could not be read again is not stored
+    yaml_text.parse(yaml_text.render(document.plain()))  # do not store what cannot be read again
     context.put_document(context.layout.knowledge, document)
 
 

@@ -57,7 +57,7 @@ def telemetry(ledger: Ledger, run_id: str, state: FeatureState) -> Telemetry:
         cost_micros=sum(costs),
         models=tuple(sorted({str(model) for end in ends if (model := _outcome(end).get("model"))})),
         refused=sum(call.refused_calls for call in state.dispatches.values()),
-        # whoever bundles this is a call of our own, and under way
+        # the call that writes the bundle is still running
         unfinished=tuple(
             name
             for name, call in state.dispatches.items()

@@ -49,7 +49,7 @@ def untrue_baseline(report: ImplementationReport, baseline: Tally) -> tuple[str,
     compared."""
     seen: dict[str, bool] = {}
     for (name, _), passed in baseline_results(baseline).items():
-        seen[name] = passed and seen.get(name, True)  # several of one name passed if all did
+        seen[name] = passed and seen.get(name, True)  # checks of one name passed if all of them did
     payload = report.agent_output.payload
     said = list(_claimed(payload.baseline).items())
     said += [(each.check_name.removeprefix("baseline-"), each.passed) for each in payload.verification_entries or ()]
@@ -148,7 +148,7 @@ def record(
     except RowRefused:
         if context.ledger.observation(context.run_id, key) is None:
             raise
-        return  # another process compared the same, and was a moment quicker
+        return  # another process recorded the same comparison
     killpoint("feature.discrepancy")
 
 
@@ -317,7 +317,7 @@ def _regressions(judged: Sequence[ValuedRow], rows: Mapping[int, CheckDetail]) -
             told = rows.get(row.id)
             detail = (told.snippet or "").strip() if told else ""
             detail = detail or "it passed before the change and fails now"
-            # what the inspection says is shorter than the check's output, and names the tests
+            # the inspection's text is shorter than the check's output, and names the tests
             if name not in found or got_worse:
                 found[name] = {"check_name": name, "baseline_result": True, "after_result": False, "detail": detail}
     return list(found.values())

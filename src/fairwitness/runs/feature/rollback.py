@@ -239,7 +239,7 @@ def _revert_commit(
     last = run.top if repository.is_ancestor(run.top, head) else run.work
     assert run.base.commit is not None
     identity = read_identity(repository)
-    # what leads from the work back to where it began, merged into what stands now, takes back exactly the work
+    # the change from the work back to its base, merged into the current tree, reverts exactly the work
     back = commit_tree(objects, repository.tree_of(run.base.commit), [last], "Back to the base", identity)
     tree, conflicts = merged_tree(objects, head, back)
     if conflicts is not None:

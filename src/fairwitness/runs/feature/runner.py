@@ -95,7 +95,7 @@ class FeatureRunner:
         context.files.sweep(context.layout.folder)
         killpoint("feature.swept")
         if context.order.finish.artifacts is KeepArtifacts.SEPARATE_COMMIT and context.state().commit is not None:
-            return  # its copy stands in the commit, and is not written again
+            return  # its copy is in the commit
         context.files.put(context.layout.ledger, exported(context.ledger.database, context.run_id, context.now()))
         killpoint("feature.exported")
 

@@ -82,7 +82,7 @@ def look(repository: Repository) -> Hygiene:
 def ready(repository: Repository) -> Hygiene:
     """Return the state of the checkout if a feature can start there; raise `UsageError` otherwise."""
     hygiene = look(repository)
-    _ = hygiene.base  # refuses
+    _ = hygiene.base  # raises if nothing can start here
     return hygiene
 
 
@@ -106,7 +106,7 @@ def keep_dirty(repository: Repository, shadow: Shadow, run_id: str, identity: Id
     """
     ref = snapshot_ref(run_id)
     if repository.ref(ref) is not None:
-        return ref  # kept as it was when the run began
+        return ref  # kept when the run began
     head = checkout_position(repository).commit
     if head is None:
         raise UsageError("the repository has no commits yet", next_step="commit something first")
@@ -117,7 +117,7 @@ def keep_dirty(repository: Repository, shadow: Shadow, run_id: str, identity: Id
     index = commit_tree(objects, staged, [head], f"Index when {run_id} began", identity)
     snapshot = commit_tree(objects, present, [head, index], f"Uncommitted when {run_id} began", identity)
     killpoint("feature.snapshot.made")
-    move_ref(repository, ref, snapshot, None, why="snapshot")  # if another process was quicker, its snapshot stands
+    move_ref(repository, ref, snapshot, None, why="snapshot")  # if another process was faster, its snapshot is kept
     killpoint("feature.snapshot.kept")
     return ref
 
@@ -184,7 +184,7 @@ def _sweep(context: FeatureContext, folder: str) -> None:
     for inner in context.files.folders(folder):
         if inner != f"{context.layout.folder}/{_ARCHIVE}":
             _sweep(context, inner)
-            with contextlib.suppress(OSError):  # something is in it: then it stays
+            with contextlib.suppress(OSError):  # not empty: it stays
                 (context.files.root / inner).rmdir()
 
 
@@ -274,7 +274,7 @@ def slug_of(request: str) -> str:
     if name and lost == 0:
         return name
     digest = hashlib.sha256(line.encode(errors="replace") or request.encode(errors="replace")).hexdigest()[:12]
-    # what could not be spelled may be all that tells two requests apart
+    # the letters that could not be spelled may be the only difference between two requests
     return f"{_whole_words(words, LIMIT - 13)}-{digest}".lstrip("-") if words else f"feature-{digest}"
 
 
