@@ -186,8 +186,8 @@ def test_a_persons_settings_have_the_first_word_and_the_first_match_holds() -> N
         ("Xa/b", "Xa/b", True),
     ],
 )
-def test_globs_stay_in_their_folder_unless_told(pattern: str, path: str, means: bool) -> None:
-    assert matches(pattern, path) is means
+def test_globs_stay_in_their_folder_unless_told(pattern: str, path: str, matched: bool) -> None:
+    assert matches(pattern, path) is matched
 
 
 @pytest.mark.req("P8")

@@ -1,8 +1,8 @@
-"""Whether a change may pass by its evidence alone: the gate of `fairwitness verify`, and of every attempt and merge.
+"""The gate of `fairwitness verify`, and of every attempt and merge: whether a change passes by its evidence alone.
 
-Every required check must have passed, or have been red before the change in exactly the things that are red now. No
-row may say that something got worse, and no row may be missing, except a supporting check that could not be run before
-the change either, for the same reason of the machine.
+Every required check must pass, or must have failed before the change in exactly the items that fail now. No row may
+report a regression and no row may be missing, except for a supporting check that could not run before the change
+either, for the same reason of the machine.
 """
 
 from fairwitness.contracts.common.evidence import Tally

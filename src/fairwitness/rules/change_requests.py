@@ -1,7 +1,7 @@
-"""Change requests: who may decide about one, when, and whether what the captain adds fits the plan that stands.
+"""Change requests: who may decide about one and when, and whether the captain's extension fits the plan.
 
-A request goes from pending to approved and from there to applied, or it is rejected. One that was approved is rejected
-only if what the captain made of it does not fit: then there is nothing that could be applied.
+A request goes from pending to approved and then to applied, or it is rejected. An approved request is rejected only if
+the captain's extension does not fit, because then nothing can be applied.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

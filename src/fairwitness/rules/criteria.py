@@ -1,7 +1,7 @@
-"""How acceptance criteria are judged: their names in the ledger, what a verifier proposes, and what of it may be run.
+"""Acceptance criteria: their names in the ledger, how a verifier proposes to judge them, and which commands may be run.
 
-An agent chose the command. So it must be one of the project's own checks with other words behind it, or tests by their
-names; code that is handed over as text, a shell line and an option that makes a command unable to fail are none.
+An agent chooses the command, so it must be one of the project's own checks with other arguments, or tests by name. Code
+given as text, shell lines, and options that make a command unable to fail are refused.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""What every fold shares: reading a run's envelopes in order, bringing old events up to date, and typing them.
+"""The common parts of all folds: reading a run's envelopes in order, upgrading old events, and typing them.
 
-State is a fold over events. A fold answers with the state, or with the one problem that stopped it; it never raises
-for what stands in a stream. The three folds are `fold_feature`, `fold_autopilot` and `fold_forge`.
+State is a fold over events. A fold returns the state, or the problem that stopped it; it never raises because of an
+event's content. The three folds are `fold_feature`, `fold_autopilot` and `fold_forge`.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,8 +1,8 @@
-"""From the events of a forge run to `run-state.json` and `dag-status.json`.
+"""Fold the events of a forge run into `run-state.json` and `dag-status.json`.
 
-Only `node.changed` moves a node; the other events of a task add who, where and why. Counts follow every change of a
-node by the same table that counts a whole graph, so that they cannot differ from the graph's. An event costs what it
-changes: the nodes are copied once for a whole stream, and the state that is folded onto stays as it is.
+Only `node.changed` moves a node; the other events of a task add who, where and why. Counts are updated with the same
+table that counts a whole graph, so they cannot differ. The cost of an event depends only on what it changes: the nodes
+are copied once for a stream, and the initial state is not modified.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,7 @@
-"""Autopilot's events: how they travel in an envelope, and what each does to the record of its phase.
+"""Autopilot's events in envelopes, and their effect on the record of a phase.
 
-An envelope's `data` holds an event's details, its `step`, and under `facts` what the state file keeps beyond them.
-The rest of the state file is `fold_autopilot`.
+An envelope's `data` holds an event's details, its `step`, and under `facts` what else the state file keeps.
+`fold_autopilot` handles the rest of the state file.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
-"""The six questions that evidence answers: a tally goes in, and out comes what opened the gate or what is missing.
+"""The six evidence gates of the feature pipeline: from a tally of evidence to an open gate, or to what is missing.
 
-What a row is worth is said by `rules.policy`. Three choices of ours go beyond the seeds' counts: a check that
-was run and gave no evidence (time-out, violation, lost sandbox, no sandbox, another tree) is missing and shuts the
-gate even when others reach the count; a check that failed before the change and fails still neither counts nor blocks;
-and one more run of the same check never counts twice.
+`evidence_worth` defines what a row is worth. Three rules go beyond plain counts: a check that was run without giving
+evidence (time-out, violation, lost sandbox, no sandbox, another tree) is missing and blocks the gate even when others
+reach the count; a check that failed before the change and still fails neither counts nor blocks; repeated runs of the
+same check count once.
 """
 
 from collections.abc import Iterable, Mapping

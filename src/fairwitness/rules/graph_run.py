@@ -1,7 +1,7 @@
-"""A running graph as its executor sees it: a fold over the run's events, kept up to date event by event.
+"""The state of a running graph, updated event by event for its executor.
 
-It holds what the status files do not: at which stage each attempt is, which commits wait to be merged and in which
-order, and which batch is being merged. Everything here can be derived again from the events at any time.
+It holds what the status files do not: the stage of each attempt, the commits waiting for a merge in order, and the
+batch being merged. It can be derived again from the events at any time.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,8 +1,8 @@
-"""What may become of instructions and memory: a text that weakens a rule is refused, and every ground has a name.
+"""Changes to instruction files and memory: a text that weakens a rule is refused, with named objections.
 
-Texts are compared statement by statement: a paragraph, a list item, a row, a heading, each with the heading and the
-opening it stands under. A statement that changed is a statement removed and another added, so a protected one can only
-stay as it is. Where words can be read in two ways the stricter reading holds: a person can always write the file.
+Texts are compared by statement: a paragraph, a list item, a row or a heading, each with the heading and the opening
+above it. A changed statement counts as one removed and one added, so a protected statement cannot be changed. Ambiguous
+words are read in the stricter way, because a person can always edit the file.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""The lines of a Markdown text that are said in it: nothing inside a code fence or a comment counts.
+"""The visible lines of a Markdown text, without code fences and comments.
 
-This is no Markdown parser. It knows as much as is needed to tell headings and list lines from examples of them, and
-where it cannot tell how the rest of a text is meant, it says so.
+This is not a Markdown parser. It knows enough to distinguish headings and list items from examples of them, and reports
+a problem where it cannot tell how the rest of a text is meant.
 """
 
 import re

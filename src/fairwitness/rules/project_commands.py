@@ -1,7 +1,7 @@
-"""Which commands check a project's work: those a person names, and otherwise those its manifest tells.
+"""The commands that check a project's work: those that the user names, otherwise those of its manifest.
 
-The manifests are looked at in one order, and the first that tells a command decides. What a person said wins, and a
-person may say that there is no such command; only silence is filled in.
+Manifests are read in a fixed order, and the first with a command decides. The user's settings take precedence and may
+say that there is no such command; only missing settings are detected.
 """
 
 import json

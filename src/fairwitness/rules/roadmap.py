@@ -1,7 +1,7 @@
-"""The roadmap as a person writes it: Markdown in, phases out, or every reason why not, each with its line.
+"""The Markdown roadmap: read into phases or into all its problems with their lines, and the template of a new one.
 
-A phase stands there twice. Its list line says its number, its name and whether it is done; the heading of the same
-number says what it is for. Neither holds without the other.
+Each phase appears twice: its list line has the number, the name and whether it is done; the heading of the same number
+describes it. Both are required.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""What the fields under a phase's heading say: its type, its goal, what it waits for, and what must be true at its end.
+"""The fields below a phase's heading: type, goal, dependencies, requirements and success criteria.
 
-Each reader answers with a value and all problems of its field. A field that can be read in two ways is refused, with
-one exception: templates in use write "Phase N-1 (independent)" for a phase that waits for nothing.
+Each reader returns a value and all problems of its field. An ambiguous field is refused, with one exception: existing
+templates write "Phase N-1 (independent)" for a phase without dependencies.
 """
 
 import re

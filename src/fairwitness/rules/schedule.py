@@ -1,12 +1,12 @@
-"""Which tasks may start, and which of them start first: those with the longest way to the end.
+"""The scheduling of a task graph: which tasks may start, and which start first (those with the longest critical path).
 
-These are the rules as plain statements about a whole graph. A run that asks again after every event asks a `Frontier`,
-which remembers what did not change; the tests hold it to the answers given here.
+The functions are plain rules about a whole graph. A running graph uses `Frontier`, which keeps unchanged results
+between events; tests compare it with these functions.
 
-When a dependency is good enough (C1): a refinery takes in what is pushed, so MERGE_READY does for it. A task that
-depends on a task begins on a branch into which the dependency's branch was merged, so MERGE_READY does for it too; what
-no refinery collects is merged by the engine's own queue. Only a task behind a refinery waits for MERGED: what the
-refinery made of its inputs is not there before.
+When a dependency allows a start (C1): a refinery merges pushed branches, so MERGE_READY suffices for it. A task that
+depends on a task starts on a branch into which the dependency's branch was merged, so MERGE_READY suffices too; what no
+refinery collects is merged by the engine's own queue. Only a task behind a refinery waits for MERGED, because the
+refinery's result does not exist before.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

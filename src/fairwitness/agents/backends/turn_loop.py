@@ -13,7 +13,7 @@ from fairwitness.contracts.agents.dispatch import DispatchLimits, Kind
 from fairwitness.contracts.common.decisions import ErrorCause
 
 RetryWaits = Callable[[ErrorCause], Sequence[float]]
-"""Returns the seconds to wait before each retry after a cause; see `rules.retry.retries_inside`."""
+"""Returns the seconds to wait before each retry after a cause; see `rules.feature_retry.retries_inside`."""
 GRACE_S = 4.0
 """Seconds that a cancelled turn may take to end; the driver kills what is slower."""
 

@@ -128,7 +128,7 @@ class KnownIssue(AgentDocument):
     severity: Severity
 
 
-class EvidenceBundle(AgentDocument):
+class NarratedEvidence(AgentDocument):
     """The agent's summary of the evidence; the authoritative bundle is assembled from the ledger."""
 
     overall_confidence: Confidence
@@ -185,7 +185,7 @@ class KnowledgePayload(AgentDocument):
 
     knowledge_updates: tuple[KnowledgeUpdate, ...]
     decision_log_entries: Maybe[Annotated[tuple[DecisionLogEntry, ...], AfterValidator(unique_ids("decision"))]] = None
-    evidence_bundle: Maybe[EvidenceBundle] = None
+    evidence_bundle: Maybe[NarratedEvidence] = None
     pipeline_telemetry_summary: Maybe[TelemetrySummary] = None
     evaluation_summary: Maybe[EvaluationSummary] = None
     instruction_updates: Maybe[tuple[InstructionUpdate, ...]] = None

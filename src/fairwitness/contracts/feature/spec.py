@@ -32,7 +32,7 @@ class TestMethod(StrEnum):
     ANALYSIS = "analysis"
 
 
-class Direction(AgentDocument):
+class ArchitectureDirection(AgentDocument):
     """One architectural direction that was considered."""
 
     id: Text
@@ -85,7 +85,9 @@ class SpecPayload(AgentDocument):
     """The specification."""
 
     feature_name: Text
-    directions: Annotated[tuple[Direction, ...], Field(min_length=1), AfterValidator(unique_ids("direction"))]
+    directions: Annotated[
+        tuple[ArchitectureDirection, ...], Field(min_length=1), AfterValidator(unique_ids("direction"))
+    ]
     common_requirements: Annotated[
         tuple[CommonRequirement, ...], Field(min_length=1), AfterValidator(unique_ids("requirement"))
     ]
