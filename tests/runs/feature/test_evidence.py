@@ -39,7 +39,7 @@ def context(tmp_path: Path) -> Iterator[FeatureContext]:
 
 
 def _evidence(context: FeatureContext) -> AttemptEvidence:
-    parts = VerifyDeps(
+    deps = VerifyDeps(
         repository=context.repository,
         runner=ScriptedRunner(()),
         shadow=context.shadow,
@@ -50,7 +50,7 @@ def _evidence(context: FeatureContext) -> AttemptEvidence:
         digest="0" * 64,
         clock=context.clock,
     )
-    return AttemptEvidence(context, parts)
+    return AttemptEvidence(context, deps)
 
 
 def _order(attempt: int = 1) -> AttemptOrder:

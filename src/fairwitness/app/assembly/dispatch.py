@@ -118,15 +118,15 @@ class DispatchDepsFactory:
         return GatewayModels(route_of(choice.agent, choice.model, self._settings), meter, tcp=kind == "api")
 
 
-def prover(parts: VerifyDeps, run_id: str) -> Prove:
+def prover(deps: VerifyDeps, run_id: str) -> Prove:
     """Return the function with which the steps of a graph verify a change."""
 
     def proven(
         task: str, round_: int, *, base: str, head: str, declared: tuple[str, ...] | None, stop: threading.Event
     ) -> Proof:
-        sides = [Side(ref=commit[:12], commit=commit, tree=parts.repository.tree_of(commit)) for commit in (base, head)]
+        sides = [Side(ref=commit[:12], commit=commit, tree=deps.repository.tree_of(commit)) for commit in (base, head)]
         found = prove(
-            parts,
+            deps,
             run_id,
             VerifySubject(task_id=task, round=round_),
             base=sides[0],

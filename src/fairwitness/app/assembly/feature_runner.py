@@ -64,7 +64,7 @@ def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clo
         recorder=FeatureEvents(),
         caps=caps_of(budget),
     )
-    parts = VerifyDeps(
+    deps = VerifyDeps(
         repository=repository,
         runner=sandbox,
         shadow=context.shadow,
@@ -75,18 +75,18 @@ def runner_of(repository: Repository, ledger: Ledger, run_id: str, *, clock: Clo
         digest=order.settings_hash.removeprefix("sha256:"),
         clock=clock,
     )
-    briefs = FeatureBriefs(context, commands_of(parts, order.base_commit), Memory(context.kept).boxed())
+    briefs = FeatureBriefs(context, commands_of(deps, order.base_commit), Memory(context.kept).boxed())
     caller = Caller(context, maker.context, maker.deps, worktrees, identity)
-    return FeatureRunner(context, repo, caller, briefs, parts, prover(parts, run_id))
+    return FeatureRunner(context, repo, caller, briefs, deps, prover(deps, run_id))
 
 
-def commands_of(parts: "VerifyDeps", base: str) -> tuple[tuple[str, ...], ...]:
+def commands_of(deps: "VerifyDeps", base: str) -> tuple[tuple[str, ...], ...]:
     """Return the beginnings of the check commands that an agent may run, up to the first internal argument."""
     from fairwitness.verify.discovery.repository_checks import discover
     from fairwitness.verify.environment.preparation import TreeView
 
     found: dict[tuple[str, ...], None] = {}
-    for check in discover(TreeView(parts.shadow, parts.repository.tree_of(base)), parts.settings).checks:
+    for check in discover(TreeView(deps.shadow, deps.repository.tree_of(base)), deps.settings).checks:
         words = [_PYTHON if word == "{python}" else word for word in check.argv]
         known = tuple(words[: next((at for at, word in enumerate(words) if "{" in word), len(words))])
         if known and known[-1].startswith("-"):

@@ -54,7 +54,7 @@ def forge_runner_of(
         clock,
         caps=CAPS if order is None else caps_of(log.budget()),
     )
-    parts = VerifyDeps(
+    deps = VerifyDeps(
         repository=repository,
         runner=sandbox,
         shadow=shadow,
@@ -67,6 +67,6 @@ def forge_runner_of(
     )
     files, layout = Store(repository.top or state), ForgeLayout(run_id)
     base = log.begun().base_commit if order is None else order.base_commit
-    worker = ForgeWorker(maker.context, log, files, maker.deps, commands_of(parts, base))
+    worker = ForgeWorker(maker.context, log, files, maker.deps, commands_of(deps, base))
     captain = None if order is None else ForgeCaptain(maker.context, log, maker.deps, repo, files, layout)
-    return ForgeRunner(repo, ledger, files, run_id, worker, prover(parts, run_id), captain=captain, clock=clock)
+    return ForgeRunner(repo, ledger, files, run_id, worker, prover(deps, run_id), captain=captain, clock=clock)

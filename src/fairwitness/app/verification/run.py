@@ -118,7 +118,7 @@ def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Cloc
         )
     )
     with closing(ledger_in(state, clock=clock)) as ledger:
-        parts = VerifyDeps(
+        deps = VerifyDeps(
             repository=repository,
             runner=sandbox,
             shadow=shadow,
@@ -133,7 +133,7 @@ def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Cloc
             parallel=max(1, min(2, os.cpu_count() or 1)),
         )
         proven = verify_subject(
-            parts,
+            deps,
             THE_CHANGE,
             change,
             before,

@@ -208,13 +208,13 @@ class CommandHarness:
     """Runs the commands of one run. Methods are thread-safe and blocking; `stop` ends them with `Stopped`."""
 
     def __init__(
-        self, log: AutopilotLog, parts: VerifyDeps, commands: Mapping[CommandKind, str | None], seconds: int
+        self, log: AutopilotLog, deps: VerifyDeps, commands: Mapping[CommandKind, str | None], seconds: int
     ) -> None:
         self._log = log
-        self._parts = replace(parts, use_cache=False)  # a result of another scope or run is no evidence here
+        self._deps = replace(deps, use_cache=False)  # a result of another scope or run is no evidence here
         self._commands = dict(commands)
         self._seconds = float(seconds)
-        self._outputs = Store(parts.state)
+        self._outputs = Store(deps.state)
 
     def run_all(
         self, scope: str, commands: Sequence[CriterionCommand], tree: str, *, stop: threading.Event
@@ -273,11 +273,11 @@ class CommandHarness:
         if known is not None and known.tree is not None:
             return known.tree
         worktree = Repository.open(folder)
-        if worktree.head is None or worktree.common_dir != self._parts.repository.common_dir:
+        if worktree.head is None or worktree.common_dir != self._deps.repository.common_dir:
             raise UsageError(
                 f"{folder} is not a worktree of this repository", next_step="use a worktree of this repository"
             )
-        tree = self._parts.shadow.snapshot(folder, worktree.tree_of(worktree.head))
+        tree = self._deps.shadow.snapshot(folder, worktree.tree_of(worktree.head))
         detail: dict[str, object] = {"commit": worktree.head}
         row = self._log.seen(key, STANDING, scope, detail, self._log.now(), tree=tree)
         self._log.ledger.record(self._log.run_id, lambda record: record.observation(row))
@@ -287,16 +287,16 @@ class CommandHarness:
     def _run(self, batch: _Batch, stop: threading.Event) -> tuple[ExecutionResult, ...]:
         known = self._known(batch)
         if len(known) == len(batch.commands):
-            remove_abandoned_folders(self._parts.scratch / "work")  # a killed process may have left one
+            remove_abandoned_folders(self._deps.scratch / "work")  # a killed process may have left one
             return known
         refuse_stopped(stop)
-        with locked_folder(self._parts.scratch / "work", batch.name, stop) as work:
+        with locked_folder(self._deps.scratch / "work", batch.name, stop) as work:
             results = list(self._known(batch))  # another process may have run them meanwhile
             if len(results) == len(batch.commands):
                 return tuple(results)
-            found = discover(TreeView(self._parts.shadow, batch.tree), self._parts.settings)
+            found = discover(TreeView(self._deps.shadow, batch.tree), self._deps.settings)
             with harness_of(
-                self._parts,
+                self._deps,
                 VerifySubject(task_id=batch.name),
                 found,
                 found,
