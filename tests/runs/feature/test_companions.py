@@ -369,7 +369,7 @@ def test_no_plan_forges_a_part_of_its_page(plain: Any, tasks: list[Any]) -> None
 def test_no_reviewer_forges_a_part_of_its_page(plain: Any) -> None:
     said = ReviewReturn.model_validate(plain)
     page = findings_page(said)
-    assert _ours(page) == ("## CategoryVerdict", *HEADINGS.values(), "## Earlier findings", "## Limits")
+    assert _ours(page) == ("## Verdict", *HEADINGS.values(), "## Earlier findings", "## Limits")
     assert sum(each.startswith("### ") for each in seen(page).headings) == len(said.findings)
 
 
@@ -390,7 +390,7 @@ def test_hostile_words_change_no_page(hostile: str) -> None:
     assert seen(page).tables == ((4, 4),)
     words = {"title": text, "description": text, "recommendation": text, "evidence": [text], "artifacts": [text]}
     page = findings_page(review(finding("security", "Major", **words)))
-    assert _ours(page) == ("## CategoryVerdict", *HEADINGS.values(), "## Earlier findings", "## Limits")
+    assert _ours(page) == ("## Verdict", *HEADINGS.values(), "## Earlier findings", "## Limits")
 
 
 def _call(step: str, began: str, ended: str, status: str = "DONE", **differs: Any) -> Dispatch:

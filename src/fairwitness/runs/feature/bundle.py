@@ -35,11 +35,11 @@ from fairwitness.runs.feature import ledger_queries
 from fairwitness.runs.feature.bundle_model import (
     CheckedTask,
     DegradationNote,
-    EvidenceBundle,
     Issue,
     OnRecord,
     Reviewer,
     Round,
+    RunBundle,
     TouchedFile,
 )
 from fairwitness.runs.feature.bundle_page import bundle_page
@@ -218,7 +218,7 @@ def last_rounds(all_rounds: Iterable[Round]) -> tuple[Round, ...]:
 TRIES = 3
 
 
-def assemble(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy) -> EvidenceBundle:
+def assemble(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy) -> RunBundle:
     """Return the bundle of a run; `facts` are those of its last decision.
 
     Raise `LedgerTampered` if the facts are not what the ledger holds, and `EventsBroken` if the events are no run or if
@@ -232,7 +232,7 @@ def assemble(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy) -
     raise EventsBroken(f"run {run_id} is still being written to", next_step="wait until it rests, and ask again")
 
 
-def _assembled(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy, head: Head) -> EvidenceBundle:
+def _assembled(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy, head: Head) -> RunBundle:
     database = ledger.database
     refuse_made_up(database, run_id, facts)
     state = _folded(ledger, run_id)
@@ -240,7 +240,7 @@ def _assembled(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy,
     whole = None if facts.whole is None else checked(facts.whole, state, policy, is_whole=True)
     rounds = review_rounds(ledger, run_id, policy)
     confidence = grade(confidence_facts(facts, policy))
-    return EvidenceBundle(
+    return RunBundle(
         state=state,
         confidence=confidence,
         may_commit=may_commit(confidence.level),

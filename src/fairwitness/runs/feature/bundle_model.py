@@ -136,7 +136,7 @@ class Telemetry:
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceBundle:
+class RunBundle:
     """The whole bundle, as of one head of the ledger."""
 
     state: FeatureState

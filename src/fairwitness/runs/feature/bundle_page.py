@@ -10,7 +10,7 @@ from fairwitness.kit.durations import took
 from fairwitness.kit.markdown import Markdown, cell, code, counted, items, line, listed, table
 from fairwitness.rules.confidence import AT_MOST
 from fairwitness.rules.evidence_worth import RowWorth
-from fairwitness.runs.feature.bundle_model import CheckedTask, EvidenceBundle, Reviewer, Round, Telemetry
+from fairwitness.runs.feature.bundle_model import CheckedTask, Reviewer, Round, RunBundle, Telemetry
 from fairwitness.runs.feature.metrics_pages import evaluations_part, seconds, slowest_steps, statuses
 
 HEADINGS = (
@@ -45,7 +45,7 @@ MEANS: dict[Confidence, str] = {
 }
 
 
-def bundle_page(bundle: EvidenceBundle) -> str:
+def bundle_page(bundle: RunBundle) -> str:
     """Return the page; the same bundle gives the same bytes."""
     state = bundle.state
     parts = (
@@ -71,7 +71,7 @@ def bundle_page(bundle: EvidenceBundle) -> str:
     return "\n\n".join(block for heading, blocks in parts for block in (heading, *blocks)) + "\n"
 
 
-def _about(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _about(bundle: RunBundle) -> Iterator[Markdown]:
     state = bundle.state
     yield Markdown(f"Run {code(state.run_id)}, {state.mode.value}, from commit {code(state.base_commit)}.")
     yield Markdown(
@@ -79,13 +79,13 @@ def _about(bundle: EvidenceBundle) -> Iterator[Markdown]:
     )
 
 
-def _confidence(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _confidence(bundle: RunBundle) -> Iterator[Markdown]:
     level = bundle.confidence.level
     yield Markdown(f"**{level.value}**: {MEANS[level]}.")
     yield items([Markdown(f"- {line(why)}") for why in bundle.confidence.because], "Nothing speaks against it.")
 
 
-def _verification(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _verification(bundle: RunBundle) -> Iterator[Markdown]:
     everything = (*bundle.tasks, *([bundle.whole] if bundle.whole is not None else []))
     yield table(
         ("Task", "Verified", "Risk", "Size", "Iteration", "Counted", *(name for name, _ in COLUMNS), "Claims"),
@@ -136,7 +136,7 @@ def _missing(shut: Sequence[GateAnswer]) -> Markdown:
     return items(entries, "Nothing.")
 
 
-def _review(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _review(bundle: RunBundle) -> Iterator[Markdown]:
     yield Markdown("Verdicts are claims of agents; gates count them, and one blocker is never outvoted.")
     for each in bundle.rounds:
         yield from _round(each)
@@ -174,7 +174,7 @@ def _reviewer(reviewer: Reviewer) -> tuple[str, ...]:
     return (reviewer.perspective, *said, findings, earlier)
 
 
-def _rollback(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _rollback(bundle: RunBundle) -> Iterator[Markdown]:
     state = bundle.state
     yield Markdown(f"Everything back to where the run began: {code(f'fairwitness rollback {state.run_id}')}")
     if state.rollback_command is not None:
@@ -184,7 +184,7 @@ def _rollback(bundle: EvidenceBundle) -> Iterator[Markdown]:
         yield Markdown(f"By hand, once it is committed and on its branch: {code(by_hand)}")
 
 
-def _blast_radius(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _blast_radius(bundle: RunBundle) -> Iterator[Markdown]:
     counts = ", ".join(f"{sum(file.colour is risk for file in bundle.files)} {risk.value}" for risk in reversed(Risk))
     regressed = {check for each in (*bundle.tasks, bundle.whole) if each is not None for check in each.regressions}
     yield Markdown(f"{counted(len(bundle.files), 'file')}: {counts}. Regressions: {len(regressed)}.")
@@ -206,7 +206,7 @@ def _blast_radius(bundle: EvidenceBundle) -> Iterator[Markdown]:
     )
 
 
-def _issues(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _issues(bundle: RunBundle) -> Iterator[Markdown]:
     yield table(
         ("Severity", "Issue", "By", "Kind"),
         [
@@ -244,7 +244,7 @@ def _telemetry(telemetry: Telemetry) -> Iterator[Markdown]:
     )
 
 
-def _less_and_answers(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _less_and_answers(bundle: RunBundle) -> Iterator[Markdown]:
     yield table(
         ("Degradation", "Detail", "Confidence at most"),
         [(code(each.kind.value), each.detail or "no event tells it", AT_MOST[each.kind].value) for each in bundle.less],
@@ -270,14 +270,14 @@ def _less_and_answers(bundle: EvidenceBundle) -> Iterator[Markdown]:
         yield Markdown(f"Still waiting for an answer: {listed(bundle.waiting)}.")
 
 
-def _ledger(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _ledger(bundle: RunBundle) -> Iterator[Markdown]:
     links = bundle.head.links
     yield Markdown(f"All of the above stands in the run's chain of {counted(links, 'link')}, which ended in:")
     yield code(bundle.head.hash)
     yield Markdown(f"{code('fairwitness ledger verify')} checks every row and link; link {links} must have this hash.")
 
 
-def _next(bundle: EvidenceBundle) -> Iterator[Markdown]:
+def _next(bundle: RunBundle) -> Iterator[Markdown]:
     state = bundle.state
     see = f"git diff {state.baseline_tag} feature/{state.slug}"
     first = ("read the change", see) if bundle.may_commit else ("not committed by itself: read the change first", see)
