@@ -302,8 +302,8 @@ ROADMAP_TEMPLATE = """\
 # Roadmap
 
 <!--
-Fair Witness reads this file and never writes it. Each phase stands here twice: as a line of the list, and under a heading
-with its details. While a run rests on this file, it must not change.
+Fair Witness reads this file and never writes it. Each phase appears twice: as a line of the list, and under a heading
+with its details. Do not change this file during a run.
 
 Numbers:          6 for a planned phase, 6.1 for one that was inserted after it.
 Type:             ui, protocol, data or mixed; mixed if the line is left out.
