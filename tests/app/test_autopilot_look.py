@@ -35,17 +35,17 @@ from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.errors import UsageError
-from fairwitness.ledger.glance import Event
+from fairwitness.ledger.summary import SummaryEvent
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from rules.fold_streams import PILOT, PILOT_RUN, SETUP, stream
 
 STREAM = stream(Workflow.AUTOPILOT, PILOT_RUN, PILOT)
 
 
-def raw(place: int) -> Event:
+def raw(place: int) -> SummaryEvent:
     """An event as it stands in the table."""
     one = STREAM[place]
-    return Event(
+    return SummaryEvent(
         one.event_id, one.seq, one.timestamp, "autopilot", one.run_id, one.phase, None, None, one.type, 1, one.data
     )
 

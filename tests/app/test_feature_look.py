@@ -14,14 +14,14 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.errors import EventsBroken
-from fairwitness.ledger.glance import Event, events_after
+from fairwitness.ledger.summary import SummaryEvent, events_after
 from fairwitness.rules.fold_feature import fold_feature
 from rules.fold_streams import FEATURE, FEATURE_RUN, stream
 
 LATER = MOMENT + timedelta(minutes=10)
 
 
-def event_of(**differs: object) -> Event:
+def event_of(**differs: object) -> SummaryEvent:
     """An event as it stands in the table."""
     ordinary: dict[str, object] = {
         "event_id": "e",
@@ -36,10 +36,10 @@ def event_of(**differs: object) -> Event:
         "version": 1,
         "data": {"step": "step-0"},
     }
-    return Event(**(ordinary | differs))  # type: ignore[arg-type]  # each under its own name
+    return SummaryEvent(**(ordinary | differs))  # type: ignore[arg-type]  # each under its own name
 
 
-def events_of(walk: FeatureWalk) -> list[Event]:
+def events_of(walk: FeatureWalk) -> list[SummaryEvent]:
     """Every event of a run."""
     return events_after(walk.ledger.database, walk.run_id, 0)
 

@@ -19,10 +19,11 @@ from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.documents import SubtaskStatus
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError
-from fairwitness.ledger.glance import (
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.summary import (
     NODE_TYPES,
     RUN_TYPES,
-    Event,
+    SummaryEvent,
     events_after,
     exhausted,
     glance,
@@ -30,7 +31,6 @@ from fairwitness.ledger.glance import (
     last_events,
     node_states,
 )
-from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.fold import UPCASTERS, current_version
 from fairwitness.rules.fold_forge import fold_forge
@@ -126,8 +126,8 @@ def test_every_event_that_is_looked_at_is_one_that_can_happen() -> None:
     assert {current_version(name, UPCASTERS[Workflow.FORGE]) for name in forge} == {EVENT_VERSION}
 
 
-def _event(type_: str, data: dict[str, Any], *, seq: int = 1, version: int = 1) -> Event:
-    return Event("e", seq, "2026-02-26T14:30:00Z", "forge", "run-1", None, None, None, type_, version, data)
+def _event(type_: str, data: dict[str, Any], *, seq: int = 1, version: int = 1) -> SummaryEvent:
+    return SummaryEvent("e", seq, "2026-02-26T14:30:00Z", "forge", "run-1", None, None, None, type_, version, data)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def _event(type_: str, data: dict[str, Any], *, seq: int = 1, version: int = 1) 
         _event("run.started", {}, version=2),
     ],
 )
-def test_an_event_that_cannot_be_is_an_error_and_not_a_guess(event: Event) -> None:
+def test_an_event_that_cannot_be_is_an_error_and_not_a_guess(event: SummaryEvent) -> None:
     with pytest.raises(EventsBroken):
         RunView("run-1").apply_event(event)
 

@@ -23,7 +23,7 @@ from fairwitness.cli.screens.feature import (
     live_lines,
     packed,
 )
-from fairwitness.ledger.glance import events_after
+from fairwitness.ledger.summary import events_after
 
 
 def look_for(walk: FeatureWalk) -> FeatureView:

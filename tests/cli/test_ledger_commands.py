@@ -16,9 +16,9 @@ from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.git.ledger_heads import kept_heads
 from fairwitness.kit.clock import spell, system_clock
 from fairwitness.ledger.export import exported
-from fairwitness.ledger.glance import KNOWN_VERSION
 from fairwitness.ledger.ledger import MIGRATIONS, Ledger
 from fairwitness.ledger.record import Record
+from fairwitness.ledger.summary import KNOWN_VERSION
 from fairwitness.runs.feature.bundle import record_head
 from ledger.samples import RUN, TASK, claim, execution, fill_all
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.vocabulary import Workflow
-from fairwitness.db.base import Database, Dialect
+from fairwitness.db.base import Database, SqlDialect
 from fairwitness.errors import DatabaseBusy, FairWitnessError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
@@ -38,7 +38,7 @@ def write(ledger: Ledger, key: str, run_id: str = RUN) -> str:
 def assert_whole(ledger: Ledger) -> set[str]:
     """No record is there by half, and the chain verifies; returns the keys of all records."""
     database = ledger.database
-    if database.dialect is Dialect.SQLITE:
+    if database.dialect is SqlDialect.SQLITE:
         assert database.read("PRAGMA integrity_check") == [("ok",)]
         assert database.read("PRAGMA foreign_key_check") == []
     counts = {table: database.read(f"SELECT COUNT(*) FROM {table}")[0][0] for table in TABLES}

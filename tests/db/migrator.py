@@ -12,14 +12,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from db.ledger_jobs import open_again
-from fairwitness.db.base import Dialect, Transaction
+from fairwitness.db.base import SqlDialect, Transaction
 from fairwitness.db.migrations import Migration, migrate
 from fairwitness.ledger.ledger import MIGRATIONS
 
 NOW = "2026-03-01T00:00:00Z"
 
 
-def add_notes(transaction: Transaction, dialect: Dialect) -> None:
+def add_notes(transaction: Transaction, dialect: SqlDialect) -> None:
     """A table, a row in it, and a column, in words that both databases understand."""
     transaction.run("CREATE TABLE notes (word TEXT NOT NULL)")
     transaction.run("INSERT INTO notes (word) VALUES (?)", (dialect.value,))

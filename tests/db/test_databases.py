@@ -10,7 +10,7 @@ import pytest
 
 from conftest import OpenDatabase
 from db.openers import open_together
-from fairwitness.db.base import Database, Dialect, Read, Transaction
+from fairwitness.db.base import Database, ReadQuery, SqlDialect, Transaction
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
 
@@ -49,7 +49,7 @@ def test_several_questions_are_answered_as_of_one_moment_whoever_writes_meanwhil
     write = "INSERT INTO said (word) VALUES (?)"
     database.write(lambda transaction: transaction.run(write, ("before",)))
 
-    def twice(read: Read) -> list[int]:
+    def twice(read: ReadQuery) -> list[int]:
         first = len(read("SELECT word FROM said"))
         writer = threading.Thread(
             target=lambda: database.write(lambda transaction: transaction.run(write, ("meanwhile",)))
@@ -105,7 +105,7 @@ def test_what_a_database_cannot_hold_is_refused_with_our_error_and_nothing_of_th
 
     def work(transaction: Transaction) -> None:
         transaction.run(insert, ("twice", 1))
-        if database.dialect is Dialect.SQLITE and word is None:
+        if database.dialect is SqlDialect.SQLITE and word is None:
             raise RowRefused("SQLite lets both pass; its tables here say CHECK")
         transaction.run(insert, (word, number))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.db.base import Transaction
-from fairwitness.db.group import LARGEST, PASSES, GroupCommit, Job
+from fairwitness.db.group import LARGEST, PASSES, GroupCommit, WriteJob
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
 
@@ -88,16 +88,16 @@ def crowd_of(database: SqliteDatabase, *works: Work) -> dict[int, object]:
 
 
 @pytest.fixture
-def noted() -> list[list[Job]]:
+def noted() -> list[list[WriteJob]]:
     """The companies that were committed."""
     return []
 
 
 @pytest.fixture
-def group(noted: list[list[Job]]) -> GroupCommit:
+def group(noted: list[list[WriteJob]]) -> GroupCommit:
     """Group commit onto nothing: every work is run, and the company is noted."""
 
-    def commit(jobs: list[Job]) -> None:
+    def commit(jobs: list[WriteJob]) -> None:
         noted.append(list(jobs))
         for job in jobs:
             job.work(None)  # type: ignore[arg-type]  # these works need no database
@@ -106,17 +106,17 @@ def group(noted: list[list[Job]]) -> GroupCommit:
     return GroupCommit(commit)
 
 
-def test_a_lone_writer_commits_alone_and_at_once(group: GroupCommit, noted: list[list[Job]]) -> None:
+def test_a_lone_writer_commits_alone_and_at_once(group: GroupCommit, noted: list[list[WriteJob]]) -> None:
     for _ in range(3):
-        group.submit(Job(lambda _: None))
+        group.submit(WriteJob(lambda _: None))
     assert [len(jobs) for jobs in noted] == [1, 1, 1]
 
 
 def test_those_who_wait_are_committed_together_in_the_order_they_came(
-    group: GroupCommit, noted: list[list[Job]]
+    group: GroupCommit, noted: list[list[WriteJob]]
 ) -> None:
     done: list[int] = []
-    crowd = Crowd(lambda work: group.submit(Job(work)), lambda: len(group._waiting))
+    crowd = Crowd(lambda work: group.submit(WriteJob(work)), lambda: len(group._waiting))
     crowd.queue(*[lambda _, number=number: done.append(number) for number in range(LARGEST + 10)])
     crowd.go()
     assert done == list(range(LARGEST + 10))
@@ -124,14 +124,14 @@ def test_those_who_wait_are_committed_together_in_the_order_they_came(
 
 
 def test_in_a_crowd_hardly_anybody_waits_for_more_than_the_commit_under_way_and_the_next(
-    group: GroupCommit, noted: list[list[Job]]
+    group: GroupCommit, noted: list[list[WriteJob]]
 ) -> None:
     waited: list[int] = []
 
     def write_on() -> None:
         for _ in range(200):
             before = len(noted)
-            group.submit(Job(lambda _: None))
+            group.submit(WriteJob(lambda _: None))
             waited.append(len(noted) - before)
 
     threads = [threading.Thread(target=write_on) for _ in range(8)]
@@ -146,9 +146,9 @@ def test_in_a_crowd_hardly_anybody_waits_for_more_than_the_commit_under_way_and_
 
 
 def test_a_few_who_wait_are_passed_over_only_so_often() -> None:
-    passed: Counter[Job] = Counter()
+    passed: Counter[WriteJob] = Counter()
 
-    def commit(jobs: list[Job]) -> None:
+    def commit(jobs: list[WriteJob]) -> None:
         passed.update(tuple(shared._waiting))
         for job in jobs:
             job.settle()
@@ -157,7 +157,7 @@ def test_a_few_who_wait_are_passed_over_only_so_often() -> None:
 
     def write_on() -> None:
         for _ in range(400):
-            shared.submit(Job(lambda _: None))
+            shared.submit(WriteJob(lambda _: None))
 
     threads = [threading.Thread(target=write_on) for _ in range(3)]
     for thread in threads:

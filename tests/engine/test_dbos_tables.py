@@ -11,7 +11,7 @@ from dbos._sys_db import WorkflowStatusString, workflow_is_active
 from engine.grounds import Ground, Kind
 from engine.test_dbos_engine import give, on_both, opened, over, until
 from engine.test_dbos_leases import change, database_of, give_to, make
-from fairwitness.db.base import Database, Dialect
+from fairwitness.db.base import Database, SqlDialect
 from fairwitness.engine.base import ExecutionStatus, Flow, Json
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.engine.leases import Leases
@@ -84,7 +84,7 @@ def test_those_who_bring_a_database_up_to_date_at_once_take_turns(ground: Ground
 
 def columns(database: Database) -> dict[str, str]:
     """Those of the library's table of runs, with their types."""
-    if database.dialect is Dialect.SQLITE:
+    if database.dialect is SqlDialect.SQLITE:
         rows = database.read("SELECT name, type FROM pragma_table_info('workflow_status')")
     else:
         rows = database.read(

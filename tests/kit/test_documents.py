@@ -4,7 +4,7 @@ import pytest
 
 from fairwitness.errors import BadDocument, FairWitnessError, Position
 from fairwitness.kit.documents import SUFFIXES, Format, read, render
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 
 EXAMPLES = {
     Format.YAML: (b"a:\n  b: [1, x]\n", {"a": {"b": [1, "x"]}}),
@@ -60,13 +60,18 @@ def test_a_refusal_without_a_source_still_names_its_place() -> None:
 @pytest.mark.parametrize("form", Format)
 def test_limits_are_settings_of_every_format(form: Format) -> None:
     data, _ = EXAMPLES[form]
-    for limits in (Limits(bytes=10), Limits(depth=1), Limits(nodes=3), Limits(integer=0)):
+    for limits in (
+        DocumentLimits(bytes=10),
+        DocumentLimits(depth=1),
+        DocumentLimits(nodes=3),
+        DocumentLimits(integer=0),
+    ):
         with pytest.raises(BadDocument):
             read(data, form, limits=limits)
 
 
 def test_the_defaults_are_two_mebibytes_64_levels_and_100_000_values() -> None:
-    limits = Limits()
+    limits = DocumentLimits()
     assert (limits.bytes, limits.depth, limits.nodes, limits.integer) == (2_097_152, 64, 100_000, 2**63 - 1)
 
 
@@ -98,7 +103,7 @@ def test_places_in_lines_and_of_a_body() -> None:
 
 
 def test_places_are_found_in_a_document_read_under_wider_limits() -> None:
-    wide = Limits(depth=200, nodes=1_000_000)
+    wide = DocumentLimits(depth=200, nodes=1_000_000)
     for form in (Format.YAML, Format.JSON):
         document = read(b"[" * 100 + b"]" * 100, form, limits=wide)
         assert document.positions([(0,) * 99]) == [Position(1, 100)]

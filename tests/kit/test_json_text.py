@@ -7,13 +7,13 @@ from hypothesis import given, settings
 
 from fairwitness.errors import BadDocument, Position
 from fairwitness.kit import json_text
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 from kit.plain_values import plain_values
 
 
-def _refusal(text: str, limits: Limits | None = None) -> tuple[str, int, int]:
+def _refusal(text: str, limits: DocumentLimits | None = None) -> tuple[str, int, int]:
     with pytest.raises(BadDocument) as caught:
-        json_text.parse(text, limits or Limits())
+        json_text.parse(text, limits or DocumentLimits())
     return caught.value.reason, caught.value.position.line, caught.value.position.column
 
 
@@ -87,21 +87,21 @@ def test_a_bad_document_is_refused_with_reason_and_place(text: str, refusal: tup
 def test_depth_is_bounded_where_it_is_exceeded() -> None:
     assert json_text.parse("[" * 64 + "]" * 64) is not None
     assert _refusal("[" * 65 + "]" * 65) == ("nested deeper than 64 levels", 1, 65)
-    assert _refusal('{"a":\n{"b": {}}}', Limits(depth=2)) == ("nested deeper than 2 levels", 2, 7)
+    assert _refusal('{"a":\n{"b": {}}}', DocumentLimits(depth=2)) == ("nested deeper than 2 levels", 2, 7)
 
 
 def test_a_limit_beyond_what_the_parser_can_do_still_refuses() -> None:
     text = "[" * 100_000 + "]" * 100_000
-    assert _refusal(text, Limits(depth=10**6, nodes=10**6)) == ("not an acceptable JSON document", 1, 1)
+    assert _refusal(text, DocumentLimits(depth=10**6, nodes=10**6)) == ("not an acceptable JSON document", 1, 1)
 
 
 def test_keys_and_values_are_bounded_together() -> None:
-    assert json_text.parse('{"a": [1, 2]}', Limits(nodes=5)) == {"a": [1, 2]}
-    assert _refusal('{"a": [1, 2]}', Limits(nodes=4)) == ("more than 4 values", 1, 11)
+    assert json_text.parse('{"a": [1, 2]}', DocumentLimits(nodes=5)) == {"a": [1, 2]}
+    assert _refusal('{"a": [1, 2]}', DocumentLimits(nodes=4)) == ("more than 4 values", 1, 11)
 
 
 def test_signs_inside_texts_are_not_counted() -> None:
-    assert json_text.parse('["' + "[{,:" * 1000 + '"]', Limits(depth=1, nodes=2)) == ["[{,:" * 1000]
+    assert json_text.parse('["' + "[{,:" * 1000 + '"]', DocumentLimits(depth=1, nodes=2)) == ["[{,:" * 1000]
 
 
 def test_places_are_those_of_keys_and_entries() -> None:
@@ -119,7 +119,7 @@ def test_places_are_those_of_keys_and_entries() -> None:
 
 def test_places_do_not_depend_on_limits() -> None:
     deep = "[" * 70 + "]" * 70
-    assert json_text.parse(deep, Limits(depth=70)) is not None
+    assert json_text.parse(deep, DocumentLimits(depth=70)) is not None
     assert json_text.marks(deep, [(0,) * 69])[(0,) * 69] == Position(1, 70)
 
 
@@ -161,7 +161,7 @@ def test_lines_hold_one_value_each() -> None:
 )
 def test_a_bad_line_is_refused_at_its_own_number(text: str, refusal: tuple[str, int, int]) -> None:
     with pytest.raises(BadDocument) as caught:
-        json_text.parse_lines(text, Limits(depth=2, nodes=9))
+        json_text.parse_lines(text, DocumentLimits(depth=2, nodes=9))
     assert (caught.value.reason, caught.value.position.line, caught.value.position.column) == refusal
 
 

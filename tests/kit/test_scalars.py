@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 from fairwitness.kit.scalars import Unrepresentable, decimal, integer, resolve
 
-LIMITS = Limits()
+LIMITS = DocumentLimits()
 
 
 @pytest.mark.parametrize("word", ["", "~", "null", "Null", "NULL"])
@@ -112,7 +112,7 @@ def test_the_longest_spelling_is_still_read() -> None:
 
 
 def test_the_bounds_are_settings() -> None:
-    tight = Limits(integer=9, number_length=3)
+    tight = DocumentLimits(integer=9, number_length=3)
     assert integer("-9", tight) == -9
     with pytest.raises(Unrepresentable):
         integer("10", tight)

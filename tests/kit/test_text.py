@@ -3,13 +3,13 @@
 import pytest
 
 from fairwitness.errors import BadDocument, Position
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 from fairwitness.kit.text import Lines, Places, decode, position_at, refuse_control, visible
 
-LIMITS = Limits()
+LIMITS = DocumentLimits()
 
 
-def _refusal(data: bytes, limits: Limits = LIMITS) -> tuple[str, Position]:
+def _refusal(data: bytes, limits: DocumentLimits = LIMITS) -> tuple[str, Position]:
     with pytest.raises(BadDocument) as caught:
         decode(data, limits)
     return caught.value.reason, caught.value.position
@@ -30,8 +30,8 @@ def test_all_line_ends_become_one_newline(data: bytes) -> None:
 
 
 def test_size_is_checked_before_anything_else() -> None:
-    assert decode(b"12345", Limits(bytes=5)) == "12345"
-    assert _refusal(b"\xff12345", Limits(bytes=5)) == ("6 bytes are more than the limit of 5", Position(1, 1))
+    assert decode(b"12345", DocumentLimits(bytes=5)) == "12345"
+    assert _refusal(b"\xff12345", DocumentLimits(bytes=5)) == ("6 bytes are more than the limit of 5", Position(1, 1))
 
 
 def test_the_default_size_limit_is_two_mebibytes() -> None:

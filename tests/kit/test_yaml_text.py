@@ -7,13 +7,13 @@ from hypothesis import given, settings
 
 from fairwitness.errors import BadDocument, Position
 from fairwitness.kit import yaml_text
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 from kit.plain_values import ODD_TEXTS, plain_values
 
 
-def _refusal(text: str, limits: Limits | None = None) -> tuple[str, int, int]:
+def _refusal(text: str, limits: DocumentLimits | None = None) -> tuple[str, int, int]:
     with pytest.raises(BadDocument) as caught:
-        yaml_text.parse(text, limits or Limits())
+        yaml_text.parse(text, limits or DocumentLimits())
     return caught.value.reason, caught.value.position.line, caught.value.position.column
 
 
@@ -140,13 +140,13 @@ def test_a_long_key_is_not_repeated_in_full() -> None:
 def test_depth_is_bounded_where_it_is_exceeded() -> None:
     assert yaml_text.parse("[" * 64 + "]" * 64) is not None
     assert _refusal("[" * 65 + "]" * 65) == ("nested deeper than 64 levels", 1, 65)
-    assert _refusal("a:\n  b:\n    c: 1\n", Limits(depth=2)) == ("nested deeper than 2 levels", 3, 5)
+    assert _refusal("a:\n  b:\n    c: 1\n", DocumentLimits(depth=2)) == ("nested deeper than 2 levels", 3, 5)
 
 
 def test_keys_and_values_are_bounded_together() -> None:
-    assert yaml_text.parse("a: [1, 2]\n", Limits(nodes=5)) == {"a": [1, 2]}
-    assert _refusal("a: [1, 2]\n", Limits(nodes=4)) == ("more than 4 values", 1, 8)
-    assert _refusal("a: [1, [2]]\n", Limits(nodes=4)) == ("more than 4 values", 1, 8)
+    assert yaml_text.parse("a: [1, 2]\n", DocumentLimits(nodes=5)) == {"a": [1, 2]}
+    assert _refusal("a: [1, 2]\n", DocumentLimits(nodes=4)) == ("more than 4 values", 1, 8)
+    assert _refusal("a: [1, [2]]\n", DocumentLimits(nodes=4)) == ("more than 4 values", 1, 8)
 
 
 def test_places_are_those_of_keys_and_entries() -> None:

@@ -11,7 +11,7 @@ import pytest
 from conftest import OpenDatabase
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Severity, Size, Workflow
-from fairwitness.db.base import Dialect
+from fairwitness.db.base import SqlDialect
 from fairwitness.errors import DatabaseUnusable, RowRefused, UsageError
 from fairwitness.ledger.chain import START, Head
 from fairwitness.ledger.ledger import Ledger
@@ -296,7 +296,7 @@ def test_the_queries_answer_what_they_say(ledger: Ledger) -> None:
 def test_the_four_tables_are_exactly_as_published(open_database: OpenDatabase, tmp_path: Path) -> None:
     """Columns, types, defaults, checks and indexes of a fresh ledger against the statements of seed 000."""
     database = open_database()
-    if database.dialect is not Dialect.SQLITE:
+    if database.dialect is not SqlDialect.SQLITE:
         pytest.skip("the published schema is SQLite's; its checks are tested on both")
     Ledger.open(database)
     published = sqlite3.connect(tmp_path / "published.db")

@@ -17,7 +17,7 @@ from db import migrator
 from db.ledger_jobs import write
 from db.migrator import NEXT, NOW
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.db.base import Database, Dialect, Transaction
+from fairwitness.db.base import Database, SqlDialect, Transaction
 from fairwitness.db.migrations import Migration, migrate, version_of
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import DatabaseUnusable
@@ -64,7 +64,7 @@ def backup_of(path: Path, version: int) -> Path:
 
 def tables(database: Database) -> set[str]:
     """The names of all tables."""
-    if database.dialect is Dialect.SQLITE:
+    if database.dialect is SqlDialect.SQLITE:
         rows = database.read("SELECT name FROM sqlite_master WHERE type = 'table'")
     else:
         rows = database.read("SELECT table_name FROM information_schema.tables WHERE table_schema = 'fairwitness'")
@@ -130,7 +130,7 @@ def test_a_backup_holds_what_stood_last_and_not_what_an_earlier_try_saw(kept: Pa
         assert ledger.execution_id(RUN, "since then") is not None
 
 
-def _break_half_way(transaction: Transaction, dialect: Dialect) -> None:
+def _break_half_way(transaction: Transaction, dialect: SqlDialect) -> None:
     migrator.add_notes(transaction, dialect)
     raise LookupError("half way")
 
@@ -172,7 +172,7 @@ def test_of_many_processes_that_migrate_at_once_one_does(
     database = open_database()
     ledger = Ledger.open(database)
     assert write(ledger, "k1") == "written"
-    is_file = database.dialect is Dialect.SQLITE
+    is_file = database.dialect is SqlDialect.SQLITE
     address = str(tmp_path / "evidence.db") if is_file else str(request.getfixturevalue("postgres_url"))
     gate, applied = SERVER.Barrier(4), SERVER.SimpleQueue()
     movers = [SERVER.Process(target=migrator.move_together, args=(gate, address, applied)) for _ in range(4)]

@@ -7,7 +7,7 @@ import pytest
 from conftest import MOMENT, OpenDatabase
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Workflow
-from fairwitness.db.base import Database, Dialect, Transaction, Value
+from fairwitness.db.base import Database, SqlDialect, Transaction, Value
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell
 from fairwitness.ledger.chain import Head
@@ -39,7 +39,7 @@ def tamper(database: Database, *statements: str) -> None:
     """Does what nobody may do: with the guards taken away, as someone with the file in his hands would."""
 
     def work(transaction: Transaction) -> None:
-        if database.dialect is Dialect.SQLITE:
+        if database.dialect is SqlDialect.SQLITE:
             for (name,) in transaction.run("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
                 transaction.run(f"DROP TRIGGER {name}")
             transaction.run("PRAGMA defer_foreign_keys=ON")
@@ -48,7 +48,7 @@ def tamper(database: Database, *statements: str) -> None:
         for statement in statements:
             transaction.run(statement)
 
-    if database.dialect is Dialect.SQLITE:
+    if database.dialect is SqlDialect.SQLITE:
         database.read("SELECT 1")
         database._writer.execute("PRAGMA foreign_keys=OFF")  # type: ignore[attr-defined]  # only the tampering needs it
     database.write(work)
@@ -220,7 +220,7 @@ def test_every_column_of_every_table_is_held_by_the_chain(ledger: Ledger, table:
 
 def _set(database: Database, sql: str, *values: Value) -> None:
     def work(transaction: Transaction) -> None:
-        if database.dialect is Dialect.POSTGRES:
+        if database.dialect is SqlDialect.POSTGRES:
             transaction.run("SET LOCAL session_replication_role = replica")
         transaction.run(sql, values)
 

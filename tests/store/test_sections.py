@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.errors import Immutable
-from fairwitness.store.artifacts import Store
-from fairwitness.store.sections import Broken, Policy, Rule, check_sections, debug_policy
+from fairwitness.store.artifacts import Broken, Policy, SectionRule, Store, check_sections, debug_policy
 
 OLD = """---
 status: investigating
@@ -158,9 +157,9 @@ def test_a_file_that_is_no_text_cannot_be_revised_by_section(tmp_path: Path) -> 
 @pytest.mark.req("A17")
 def test_the_rules_of_a_debug_session_are_these() -> None:
     assert dict(DEBUG) == {
-        "Current Focus": Rule.OVERWRITE,
-        "Symptoms": Rule.IMMUTABLE,
-        "Eliminated": Rule.APPEND,
-        "Evidence": Rule.APPEND,
-        "Resolution": Rule.OVERWRITE,
+        "Current Focus": SectionRule.OVERWRITE,
+        "Symptoms": SectionRule.IMMUTABLE,
+        "Eliminated": SectionRule.APPEND,
+        "Evidence": SectionRule.APPEND,
+        "Resolution": SectionRule.OVERWRITE,
     }

@@ -18,9 +18,9 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import BadDocument, Position, UsageError
 from fairwitness.kit.documents import Document, Format, read, render
 from fairwitness.kit.files import read_given
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 
-LIMITS = Limits(bytes=32 << 20, nodes=1_000_000)
+LIMITS = DocumentLimits(bytes=32 << 20, nodes=1_000_000)
 NO_PROMPT = "sha256:" + "0" * 64
 """The digest in a recording that was written by hand, without a prompt."""
 ROOT = "{root}"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairwitness.ledger.glance import RunGlance, glance, holds_a_ledger
+from fairwitness.ledger.summary import RunGlance, glance, holds_a_ledger
 
 if TYPE_CHECKING:
     from fairwitness.db.base import Database

@@ -12,7 +12,7 @@ Row = tuple[Any, ...]
 T = TypeVar("T")
 
 
-class Dialect(StrEnum):
+class SqlDialect(StrEnum):
     """Which SQL is spoken underneath."""
 
     SQLITE = "sqlite"
@@ -31,7 +31,7 @@ class Transaction(Protocol):
         ...
 
 
-class Read(Protocol):
+class ReadQuery(Protocol):
     """Asks for rows."""
 
     def __call__(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
@@ -43,7 +43,7 @@ class Database(Protocol):
     """A database that is open."""
 
     @property
-    def dialect(self) -> Dialect:
+    def dialect(self) -> SqlDialect:
         """Which SQL is spoken underneath."""
         ...
 
@@ -56,7 +56,7 @@ class Database(Protocol):
         """The rows of one query."""
         ...
 
-    def look(self, work: Callable[[Read], T]) -> T:
+    def look(self, work: Callable[[ReadQuery], T]) -> T:
         """Runs work that asks several questions; all are answered as of one moment, whoever writes meanwhile."""
         ...
 

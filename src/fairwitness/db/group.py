@@ -30,7 +30,7 @@ _LONGEST_SLEEP_S = 1.0
 """After which a waiting writer looks up by itself, in case an interrupt struck between choosing and waking it."""
 
 
-class Job:
+class WriteJob:
     """One writer's work and what came of it."""
 
     __slots__ = ("_woken", "error", "is_settled", "result", "work")
@@ -66,12 +66,12 @@ class GroupCommit:
     The function settles every job it is given; the jobs run in the thread of whoever leads.
     """
 
-    def __init__(self, commit: Callable[[list[Job]], None]) -> None:
+    def __init__(self, commit: Callable[[list[WriteJob]], None]) -> None:
         self._commit = commit
         self._guard = threading.Lock()
-        self._waiting: deque[Job] = deque()
-        self._company: list[Job] = []
-        self._leader: Job | None = None
+        self._waiting: deque[WriteJob] = deque()
+        self._company: list[WriteJob] = []
+        self._leader: WriteJob | None = None
         self._leading_thread: int | None = None
         self._passed = 0
 
@@ -83,7 +83,7 @@ class GroupCommit:
                 next_step="use the transaction that the work is given",
             )
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: WriteJob) -> None:
         """Returns when the job is settled."""
         self.refuse_from_within("a write")
         try:
@@ -108,7 +108,7 @@ class GroupCommit:
     def _must_share(self) -> bool:
         return len(self._waiting) >= CROWD or self._passed >= PASSES
 
-    def _leads(self, job: Job) -> bool:
+    def _leads(self, job: WriteJob) -> bool:
         """Whether the job leads, or may now because nobody does and it is the first in the queue."""
         with self._guard:
             if self._leader is None and self._waiting and self._waiting[0] is job:
@@ -125,7 +125,7 @@ class GroupCommit:
         self._leading_thread = threading.get_ident()
         self._commit(self._company)
 
-    def _leave(self, job: Job) -> None:
+    def _leave(self, job: WriteJob) -> None:
         with self._guard:
             if not job.is_settled and job in self._waiting:  # interrupted before anybody took it along
                 self._waiting.remove(job)

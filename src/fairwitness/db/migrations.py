@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from fairwitness.db.base import Database, Dialect, Transaction
+from fairwitness.db.base import Database, SqlDialect, Transaction
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import DatabaseUnusable
 from fairwitness.kit.killpoints import killpoint
@@ -24,7 +24,7 @@ class Migration(NamedTuple):
     """One step forward."""
 
     name: str
-    apply: Callable[[Transaction, Dialect], None]
+    apply: Callable[[Transaction, SqlDialect], None]
 
 
 def version_of(database: Database) -> int:
@@ -42,7 +42,7 @@ def version_of(database: Database) -> int:
 
 
 def _tables(database: Database) -> set[str]:
-    if database.dialect is Dialect.SQLITE:
+    if database.dialect is SqlDialect.SQLITE:
         rows = database.read("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     else:
         rows = database.read("SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()")

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from fairwitness.db.base import Dialect, Read, Row, Transaction, Value
+from fairwitness.db.base import ReadQuery, Row, SqlDialect, Transaction, Value
 from fairwitness.errors import DatabaseBusy, DatabaseUnusable, NotReady, RowRefused, UsageError
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class _Line:
 class PostgresDatabase:
     """A database on a server."""
 
-    dialect = Dialect.POSTGRES
+    dialect = SqlDialect.POSTGRES
 
     def __init__(self, url: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         try:
@@ -165,7 +165,7 @@ class PostgresDatabase:
         with self._typed_errors(), self._reader.held() as connection:
             return connection.execute(_translated(sql), tuple(values)).fetchall()  # type: ignore[no-any-return]  # the driver is loaded at run time
 
-    def look(self, work: Callable[[Read], T]) -> T:
+    def look(self, work: Callable[[ReadQuery], T]) -> T:
         """Runs work that asks several questions; all are answered as of one moment, whoever writes meanwhile."""
         self._refuse_from_within("a read")
         with self._typed_errors(), self._reader.held() as connection, connection.transaction():

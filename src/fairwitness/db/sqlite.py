@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from fairwitness.db.base import Dialect, Read, Row, Transaction, Value
-from fairwitness.db.group import GroupCommit, Job, interrupted
+from fairwitness.db.base import ReadQuery, Row, SqlDialect, Transaction, Value
+from fairwitness.db.group import GroupCommit, WriteJob, interrupted
 from fairwitness.errors import DatabaseBusy, DatabaseUnusable, FairWitnessError, RowRefused, UsageError
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class SqliteTransaction:
 class SqliteDatabase:
     """A database in a file."""
 
-    dialect = Dialect.SQLITE
+    dialect = SqlDialect.SQLITE
 
     def __init__(self, path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
@@ -143,7 +143,7 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise self._typed(error) from error
 
-    def look(self, work: Callable[[Read], T]) -> T:
+    def look(self, work: Callable[[ReadQuery], T]) -> T:
         """Runs work that asks several questions; all are answered as of one moment, whoever writes meanwhile."""
         self._group.refuse_from_within("a read")
 
@@ -165,13 +165,13 @@ class SqliteDatabase:
 
         The work may run in another writer's thread, so it must not wait for anything that this thread holds.
         """
-        job = Job(work)
+        job = WriteJob(work)
         self._group.submit(job)
         if job.error is not None:
             raise job.error
         return job.result  # type: ignore[no-any-return]  # the result of this very work
 
-    def _commit(self, jobs: list[Job]) -> None:
+    def _commit(self, jobs: list[WriteJob]) -> None:
         """Settles every job: its work stands, or its error says why nothing of it does."""
         writer = self._writer
         is_last_step = stands = False
@@ -200,7 +200,7 @@ class SqliteDatabase:
                 for job in jobs:
                     job.settle()
 
-    def _take_back(self, jobs: list[Job], error: BaseException) -> None:
+    def _take_back(self, jobs: list[WriteJob], error: BaseException) -> None:
         """Tells each writer of a failed commit, and leaves no transaction open."""
         for job in jobs:
             if isinstance(error, sqlite3.Error):
@@ -213,7 +213,7 @@ class SqliteDatabase:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
 
-    def _do(self, job: Job) -> None:
+    def _do(self, job: WriteJob) -> None:
         """One writer's work; an error of its own is kept for it."""
         transaction = SqliteTransaction(self._writer)
         try:
@@ -227,7 +227,7 @@ class SqliteDatabase:
         finally:
             transaction.is_open = False
 
-    def _do_in_company(self, job: Job) -> None:
+    def _do_in_company(self, job: WriteJob) -> None:
         """The same beside others in one commit: an error takes back only this writer's part."""
         self._writer.execute("SAVEPOINT job")
         self._do(job)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from fairwitness.db.base import Database, Dialect, Transaction
+from fairwitness.db.base import Database, SqlDialect, Transaction
 from fairwitness.kit.killpoints import killpoint
 
 SCHEMA = "fairwitness_engine"
@@ -23,8 +23,8 @@ _ADDED = (("{body}", "beat", "DOUBLE PRECISION"),)
 """Table, name and type of columns that a database may lack since they came later."""
 
 _COLUMN = {
-    Dialect.SQLITE: "SELECT 1 FROM pragma_table_info(?) WHERE name = ?",
-    Dialect.POSTGRES: "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(?) AND attname = ? AND NOT attisdropped",
+    SqlDialect.SQLITE: "SELECT 1 FROM pragma_table_info(?) WHERE name = ?",
+    SqlDialect.POSTGRES: "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(?) AND attname = ? AND NOT attisdropped",
 }
 
 _MOST_VALUES = 10_000
@@ -44,9 +44,9 @@ class Tables:
     """The database's clock in seconds: machines that share it need not agree on the time."""
 
 
-def tables_of(dialect: Dialect) -> Tables:
+def tables_of(dialect: SqlDialect) -> Tables:
     """The names in each kind of database."""
-    if dialect is Dialect.SQLITE:
+    if dialect is SqlDialect.SQLITE:
         where, now = "", "(julianday('now') - 2440587.5) * 86400.0"
     else:
         where, now = f"{SCHEMA}.", "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
@@ -61,14 +61,14 @@ def tables_of(dialect: Dialect) -> Tables:
 
 def is_prepared(database: Database) -> bool:
     """Whether the library has made its tables: in a file all at once, on a server one by one and before ours."""
-    if database.dialect is Dialect.SQLITE:
+    if database.dialect is SqlDialect.SQLITE:
         return bool(database.read("SELECT 1 FROM sqlite_master WHERE name = 'workflow_status'"))
     return database.read(f"SELECT to_regclass('{SCHEMA}.engine_lease')")[0][0] is not None
 
 
 def is_complete(database: Database) -> bool:
     """Whether our own tables are there as well: whoever is killed in between leaves the library's alone."""
-    if database.dialect is Dialect.SQLITE:
+    if database.dialect is SqlDialect.SQLITE:
         return bool(database.read("SELECT 1 FROM sqlite_master WHERE name = 'engine_lease'"))
     return is_prepared(database)
 
@@ -79,7 +79,7 @@ def make_tables(database: Database) -> Tables:
 
     def make(transaction: Transaction) -> None:
         transaction.take_turns("engine-tables")
-        if database.dialect is Dialect.POSTGRES:
+        if database.dialect is SqlDialect.POSTGRES:
             transaction.run(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         for statement in _DDL:
             transaction.run(statement.format(lease=tables.lease, body=tables.body, gate=tables.gate))

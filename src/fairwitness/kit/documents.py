@@ -7,7 +7,7 @@ from typing import Any
 
 from fairwitness.errors import BadDocument, Position
 from fairwitness.kit import front_matter, json_text, yaml_text
-from fairwitness.kit.limits import DEFAULT_LIMITS, Limits
+from fairwitness.kit.limits import DEFAULT_LIMITS, DocumentLimits
 from fairwitness.kit.text import Marks, Way, decode
 
 
@@ -28,7 +28,7 @@ SUFFIXES = {
     ".md": Format.MARKDOWN,
 }
 
-_PARSERS: dict[Format, Callable[[str, Limits], Any]] = {
+_PARSERS: dict[Format, Callable[[str, DocumentLimits], Any]] = {
     Format.YAML: yaml_text.parse,
     Format.JSON: json_text.parse,
     Format.JSONL: json_text.parse_lines,
@@ -62,7 +62,7 @@ def _nearest(marks: Marks, path: Way) -> Position:
     return marks.get(path, Position(1, 1))
 
 
-def read(data: bytes, form: Format, *, source: str = "", limits: Limits = DEFAULT_LIMITS) -> Document:
+def read(data: bytes, form: Format, *, source: str = "", limits: DocumentLimits = DEFAULT_LIMITS) -> Document:
     """A document from its bytes; `BadDocument`, and nothing else, if it is not an acceptable one."""
     try:
         text = decode(data, limits)

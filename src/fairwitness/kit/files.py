@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Literal
 
 from fairwitness.errors import AlreadyWritten, DiskRefused, NotStored, UnsafePath, UsageError
-from fairwitness.kit.beneath import (
+from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.safe_open import (
     CAREFUL,
     PLAIN,
     UNKNOWN_CALL,
-    Place,
+    OpenFolder,
     errno_words,
     is_temporary,
     read_handle,
@@ -29,7 +30,6 @@ from fairwitness.kit.beneath import (
     rename_new,
     temporary_name,
 )
-from fairwitness.kit.killpoints import killpoint
 
 __all__ = [
     "Entry",
@@ -65,7 +65,7 @@ class Entry:
 
 def read_plain(root: Path, relative: str, *, limit: int, portable: bool = False) -> bytes:
     """The bytes of a plain file inside the root, at most `limit` of them."""
-    with Place("read", root, relative, portable=portable) as place:
+    with OpenFolder("read", root, relative, portable=portable) as place:
         return place.read(limit)
 
 
@@ -86,7 +86,7 @@ def read_given(path: Path, *, limit: int) -> bytes:
 def is_file(root: Path, relative: str) -> bool:
     """True if a plain file stands there; for a planted link or pipe there is no answer but an error."""
     try:
-        with Place("look at", root, relative) as place:
+        with OpenFolder("look at", root, relative) as place:
             status = place.status()
             if stat.S_ISDIR(status.st_mode):
                 return False
@@ -99,7 +99,7 @@ def is_file(root: Path, relative: str) -> bool:
 def list_folder(root: Path, relative: str) -> tuple[Entry, ...]:
     """What stands in a folder ("" is the root), sorted by name, without temporary files; empty if there is none."""
     try:
-        with Place("list", root, relative, whole=True) as place, os.scandir(place.folder) as found:
+        with OpenFolder("list", root, relative, whole=True) as place, os.scandir(place.folder) as found:
             entries = [Entry(entry.name, _kind(entry)) for entry in found if not is_temporary(entry.name)]
     except NotStored:
         return ()
@@ -108,7 +108,7 @@ def list_folder(root: Path, relative: str) -> tuple[Entry, ...]:
 
 def replace_file(root: Path, relative: str, content: bytes) -> None:
     """Write a file whole or not at all; what stood there is replaced in one step."""
-    with Place("write", root, relative, create=True) as place:
+    with OpenFolder("write", root, relative, create=True) as place:
         with contextlib.suppress(FileNotFoundError):
             place.refuse_unplain(place.status())
         _publish(place, content)
@@ -116,7 +116,7 @@ def replace_file(root: Path, relative: str, content: bytes) -> None:
 
 def create_file(root: Path, relative: str, content: bytes, *, portable: bool = False) -> bool:
     """Write a file once. False if it stands there with the same bytes: a repeated step has found its own work."""
-    with Place("write", root, relative, create=True, portable=portable) as place:
+    with OpenFolder("write", root, relative, create=True, portable=portable) as place:
         if place.is_taken():
             return _adopt(place, content)
         temporary = _write_temporary(place, content)
@@ -137,7 +137,7 @@ def revise_file(
     root: Path, relative: str, revise: Callable[[bytes | None], bytes], *, limit: int, patience_s: float = PATIENCE_S
 ) -> bytes:
     """Replace a file by what `revise` makes of its present bytes; revisers of one folder take turns."""
-    with Place("write", root, relative, create=True) as place:
+    with OpenFolder("write", root, relative, create=True) as place:
         _lock(place.folder, patience_s)
         old = place.read(limit) if place.is_taken() else None
         new = revise(old)
@@ -156,7 +156,7 @@ def append_line(root: Path, relative: str, line: bytes, *, patience_s: float = P
     """
     if b"\n" in line:
         raise UsageError(f"a line for {relative} holds a newline", next_step="encode it as one line")
-    with Place("append to", root, relative, create=True) as place:
+    with OpenFolder("append to", root, relative, create=True) as place:
         while True:
             handle = os.open(place.name, os.O_RDWR | os.O_APPEND | os.O_CREAT | PLAIN, _MODE, dir_fd=place.folder)
             try:
@@ -172,9 +172,9 @@ def append_line(root: Path, relative: str, line: bytes, *, patience_s: float = P
 
 def move(root: Path, source: str, target: str) -> bool:
     """Move a file or folder to a free name. False if only the target is there: a repeated step did it before."""
-    with Place("move to", root, target, create=True) as there:
+    with OpenFolder("move to", root, target, create=True) as there:
         try:
-            with Place("move", root, source) as here:
+            with OpenFolder("move", root, source) as here:
                 status = here.status()
                 if not stat.S_ISDIR(status.st_mode):
                     here.refuse_unplain(status)
@@ -197,7 +197,7 @@ def sweep(root: Path, relative: str, *, older_than_s: float | None = None) -> tu
     removed = []
     latest = _BEGUN_S if older_than_s is None else time.time() - older_than_s
     try:
-        with Place("sweep", root, relative, whole=True) as place, os.scandir(place.folder) as found:
+        with OpenFolder("sweep", root, relative, whole=True) as place, os.scandir(place.folder) as found:
             for entry in found:
                 if is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
                     with contextlib.suppress(FileNotFoundError):  # its writer is alive and has just finished
@@ -221,7 +221,7 @@ def _write_all(handle: int, content: bytes) -> None:
         written += os.write(handle, memoryview(content)[written:])
 
 
-def _write_temporary(place: Place, content: bytes) -> str:
+def _write_temporary(place: OpenFolder, content: bytes) -> str:
     """The content, safe on disk under a name that no other writer has."""
     temporary = temporary_name(place.name)
     handle = os.open(temporary, _NEW, _MODE, dir_fd=place.folder)
@@ -240,7 +240,7 @@ def _write_temporary(place: Place, content: bytes) -> str:
     return temporary
 
 
-def _publish(place: Place, content: bytes) -> None:
+def _publish(place: OpenFolder, content: bytes) -> None:
     temporary = _write_temporary(place, content)
     try:
         os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
@@ -251,7 +251,7 @@ def _publish(place: Place, content: bytes) -> None:
     _sync_folder(place)
 
 
-def _publish_new(place: Place, temporary: str, *, portable: bool) -> None:
+def _publish_new(place: OpenFolder, temporary: str, *, portable: bool) -> None:
     if not portable:
         try:
             return rename_new(place.folder, temporary, place.folder, place.name)
@@ -263,7 +263,7 @@ def _publish_new(place: Place, temporary: str, *, portable: bool) -> None:
     return os.unlink(temporary, dir_fd=place.folder)
 
 
-def _rename_free(here: Place, there: Place) -> None:
+def _rename_free(here: OpenFolder, there: OpenFolder) -> None:
     taken = AlreadyWritten(f"{there.path} stands already, so {here.path} was not moved", next_step="compare the two")
     try:
         rename_new(here.folder, here.name, there.folder, there.name)
@@ -277,12 +277,12 @@ def _rename_free(here: Place, there: Place) -> None:
         os.rename(here.name, there.name, src_dir_fd=here.folder, dst_dir_fd=there.folder)
 
 
-def _forget(place: Place, temporary: str) -> None:
+def _forget(place: OpenFolder, temporary: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(temporary, dir_fd=place.folder)
 
 
-def _sync_folder(place: Place) -> None:
+def _sync_folder(place: OpenFolder) -> None:
     try:
         os.fsync(place.folder)
     except OSError as error:
@@ -292,7 +292,7 @@ def _sync_folder(place: Place) -> None:
         ) from error
 
 
-def _adopt(place: Place, content: bytes) -> bool:
+def _adopt(place: OpenFolder, content: bytes) -> bool:
     """Take what stands there as ours if it is; the writer before us may have died before its folder was synced."""
     status = place.status()
     place.refuse_unplain(status)
@@ -318,7 +318,7 @@ def _lock(handle: int, patience_s: float) -> None:
             time.sleep(0.001)
 
 
-def _append(place: Place, handle: int, size: int, line: bytes) -> int:
+def _append(place: OpenFolder, handle: int, size: int, line: bytes) -> int:
     whole = _whole_lines(handle, size)
     if whole != size:
         os.ftruncate(handle, whole)

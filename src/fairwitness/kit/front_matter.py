@@ -6,7 +6,7 @@ from typing import Any
 
 from fairwitness.errors import BadDocument, Position
 from fairwitness.kit import yaml_text
-from fairwitness.kit.limits import DEFAULT_LIMITS, Limits
+from fairwitness.kit.limits import DEFAULT_LIMITS, DocumentLimits
 from fairwitness.kit.text import Marks, Way, position_at, refuse_control
 
 BODY = "body"
@@ -24,7 +24,7 @@ def _split(text: str) -> tuple[str, str]:
     return text[opening.end() : closing.start()], text[closing.end() :].removeprefix("\n")
 
 
-def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+def parse(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> dict[str, Any]:
     """The fields of the head plus `body`."""
     head, body = _split(text)
     value = yaml_text.parse(head, limits)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from fairwitness.errors import BadDocument, Position
-from fairwitness.kit.limits import DEFAULT_LIMITS, Limits
+from fairwitness.kit.limits import DEFAULT_LIMITS, DocumentLimits
 from fairwitness.kit.scalars import Unrepresentable, decimal, integer
 from fairwitness.kit.text import Lines, Marks, Places, Way
 
@@ -30,7 +30,7 @@ class _Suspicious(Exception):
     """Something is wrong; the scan will say what and where."""
 
 
-def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Any:
+def parse(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> Any:
     """The value of a JSON document; `BadDocument` with the place and the reason otherwise."""
     if _opened(text) > limits.depth or _most_nodes(text) > limits.nodes or _has_odd_text(text):
         _scan(text, limits)
@@ -71,7 +71,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _number(convert: Any, digits: str, limits: Limits) -> Any:
+def _number(convert: Any, digits: str, limits: DocumentLimits) -> Any:
     try:
         return convert(digits, limits)
     except Unrepresentable:
@@ -82,7 +82,7 @@ def _constant(_word: str) -> NoReturn:
     raise _Suspicious
 
 
-def _scan(text: str, limits: Limits) -> int:
+def _scan(text: str, limits: DocumentLimits) -> int:
     """Walks the tokens and raises at the first thing that is refused; returns how many keys and values there were.
 
     It leaves grammar to the standard parser: where the text stops being JSON it simply stops.
@@ -140,7 +140,7 @@ def _refuse_odd_text(value: str, here: Position) -> None:
         raise BadDocument("half of a surrogate pair is refused", here)
 
 
-def _refuse_odd_number(word: str, here: Position, limits: Limits) -> None:
+def _refuse_odd_number(word: str, here: Position, limits: DocumentLimits) -> None:
     if word in ("NaN", "Infinity", "-Infinity"):
         raise BadDocument("a number that is not finite is refused", here)
     try:
@@ -191,7 +191,7 @@ def _written(text: str) -> str:
     return _UNWRITTEN.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
-def parse_lines(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Any]:
+def parse_lines(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> list[Any]:
     """The values of a JSON lines document: one on every line; a text without any line has none."""
     lines = text.removesuffix("\n").split("\n") if text else []
     if _most_nodes(text) + len(lines) > limits.nodes:
@@ -205,7 +205,7 @@ def parse_lines(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Any]:
     return values
 
 
-def _refuse_many(lines: list[str], limits: Limits) -> None:
+def _refuse_many(lines: list[str], limits: DocumentLimits) -> None:
     """The bound on keys and values holds for all lines together."""
     nodes = 0
     for number, line in enumerate(lines, start=1):

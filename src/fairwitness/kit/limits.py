@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DocumentLimits:
     """Safe defaults; a caller that knows better passes its own."""
 
     bytes: int = 2 * 1024 * 1024
@@ -16,7 +16,7 @@ class Limits:
     """Longest spelling of any number; longer ones are refused before they are converted."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = DocumentLimits()
 
-CHECKED = Limits(nodes=10_000)
+CHECKED = DocumentLimits(nodes=10_000)
 """Agents' documents have some hundred values; this is where checking one stops being worth it."""

@@ -2,7 +2,7 @@
 
 import re
 
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 
 Scalar = str | int | float | bool | None
 
@@ -29,7 +29,7 @@ class Unrepresentable(ValueError):
     """A number that is too large, too long, or not finite."""
 
 
-def integer(text: str, limits: Limits, base: int = 10) -> int:
+def integer(text: str, limits: DocumentLimits, base: int = 10) -> int:
     """A bounded whole number; the length is checked before the conversion is paid for."""
     if len(text) > limits.number_length:
         raise Unrepresentable(f"a number of {len(text)} characters is longer than {limits.number_length}")
@@ -39,7 +39,7 @@ def integer(text: str, limits: Limits, base: int = 10) -> int:
     return value
 
 
-def decimal(text: str, limits: Limits) -> float:
+def decimal(text: str, limits: DocumentLimits) -> float:
     """A finite number with a fraction or an exponent."""
     if len(text) > limits.number_length:
         raise Unrepresentable(f"a number of {len(text)} characters is longer than {limits.number_length}")
@@ -49,7 +49,7 @@ def decimal(text: str, limits: Limits) -> float:
     return value
 
 
-def resolve(text: str, limits: Limits) -> Scalar:
+def resolve(text: str, limits: DocumentLimits) -> Scalar:
     """The value of an unquoted YAML scalar.
 
     >>> [resolve(word, Limits()) for word in ("no", "12:30:45", "010", "1e3", "~", "TRUE", "0x1F")]

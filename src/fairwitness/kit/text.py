@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fairwitness.errors import BadDocument, Position
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 
 Way = tuple[str | int, ...]
 """The way to a value in a document, through keys and list indexes."""
@@ -15,7 +15,7 @@ _BOM = b"\xef\xbb\xbf"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-def decode(data: bytes, limits: Limits) -> str:
+def decode(data: bytes, limits: DocumentLimits) -> str:
     """The text of a document, with `\\n` line ends and without a byte order mark."""
     if len(data) > limits.bytes:
         raise BadDocument(f"{len(data)} bytes are more than the limit of {limits.bytes}", Position(1, 1))

@@ -24,7 +24,7 @@ from yaml.events import (
 )
 
 from fairwitness.errors import BadDocument, Position
-from fairwitness.kit.limits import DEFAULT_LIMITS, Limits
+from fairwitness.kit.limits import DEFAULT_LIMITS, DocumentLimits
 from fairwitness.kit.scalars import Unrepresentable, resolve
 from fairwitness.kit.text import Marks, Places, Way, position_at
 
@@ -36,7 +36,7 @@ def _at(mark: Any) -> Position:
     return Position(mark.line + 1, mark.column + 1)
 
 
-def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Any:
+def parse(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> Any:
     """The value of a YAML document; `BadDocument` if it is anything but one plain document."""
     if not text.isascii():
         _refuse_unclear(text)
@@ -62,7 +62,7 @@ def _refuse_unclear(text: str) -> None:
         )
 
 
-def _build(next_event: Any, limits: Limits) -> Any:
+def _build(next_event: Any, limits: DocumentLimits) -> Any:
     # One flat loop: `container` is what is being filled, `stack` what waits outside it.
     next_event()  # stream start
     event = next_event()
@@ -169,7 +169,7 @@ class _Writer(yaml.SafeDumper):
         return True
 
 
-_LARGEST = Limits(number_length=1 << 30)
+_LARGEST = DocumentLimits(number_length=1 << 30)
 
 
 def _reads_as_text(value: str) -> bool:

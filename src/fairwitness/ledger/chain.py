@@ -23,7 +23,7 @@ class Head(NamedTuple):
     hash: str
 
 
-class Member(NamedTuple):
+class ChainMember(NamedTuple):
     """One row of a link."""
 
     table: str
@@ -44,20 +44,20 @@ def link_hash(run_id: str, seq: int, members: str, previous: str) -> str:
     return "sha256:" + hashlib.sha256(f"{run_id}\n{seq}\n{previous}\n{members}".encode()).hexdigest()
 
 
-def spell_members(members: Sequence[Member]) -> str:
+def spell_members(members: Sequence[ChainMember]) -> str:
     """The rows of a link as they stand in the table: JSON, written by hand since nothing in it needs escaping."""
     return "[" + ",".join([f'["{table}",{row},"{digest}"]' for table, row, digest in members]) + "]"
 
 
-def read_members(text: str) -> tuple[Member, ...]:
+def read_members(text: str) -> tuple[ChainMember, ...]:
     """The rows of a link; ValueError if the text was never one of ours."""
     listed = json.loads(text)
     if not isinstance(listed, list) or not all(isinstance(one, list) and len(one) == 3 for one in listed):
         raise ValueError("not the members of a link")
-    return tuple(Member(str(table), int(row), str(digest)) for table, row, digest in listed)
+    return tuple(ChainMember(str(table), int(row), str(digest)) for table, row, digest in listed)
 
 
-def add_link(transaction: Transaction, run_id: str, members: Sequence[Member]) -> Head:
+def add_link(transaction: Transaction, run_id: str, members: Sequence[ChainMember]) -> Head:
     """Appends a link over the rows of one record."""
     rows: list[Row] = transaction.run(
         "SELECT seq, hash FROM chain WHERE run_id = ? ORDER BY seq DESC LIMIT 1", (run_id,)

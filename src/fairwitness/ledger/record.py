@@ -20,7 +20,7 @@ from fairwitness.db.base import Transaction, Value
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell_sql
 from fairwitness.ledger import kept
-from fairwitness.ledger.chain import Member, row_digest
+from fairwitness.ledger.chain import ChainMember, row_digest
 from fairwitness.ledger.tables import CHAINED, Table
 
 SNIPPET = 500
@@ -42,7 +42,7 @@ class Record:
         self._transaction = transaction
         self._run_id = run_id
         self._moment = moment
-        self.members: list[Member] = []
+        self.members: list[ChainMember] = []
 
     @property
     def _ts(self) -> str:
@@ -296,7 +296,7 @@ class Record:
         else:
             self._transaction.run(shape.insert, values)
             number = row[shape.key]
-        self.members.append(Member(table, number, row_digest(table, values)))
+        self.members.append(ChainMember(table, number, row_digest(table, values)))
         return int(number)
 
 

@@ -10,16 +10,16 @@ WHERE run_id = ? AND task_id IS NOT NULL GROUP BY task_id, phase ORDER BY MIN(id
 """
 
 
-class Subject(NamedTuple):
+class RowSubject(NamedTuple):
     """A task or a review with the last round of each phase that has rows."""
 
     task_id: str
     rounds: dict[str, int]
 
 
-def subjects(database: Database, run_id: str) -> tuple[Subject, ...]:
+def subjects(database: Database, run_id: str) -> tuple[RowSubject, ...]:
     """Everything a run has checks about, in the order of its first check."""
     found: dict[str, dict[str, int]] = {}
     for task_id, phase, last, _ in database.read(_SQL, (run_id,)):
         found.setdefault(task_id, {})[phase] = last
-    return tuple(Subject(task_id, rounds) for task_id, rounds in found.items())
+    return tuple(RowSubject(task_id, rounds) for task_id, rounds in found.items())

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fairwitness.db.base import Database, Read
-from fairwitness.ledger.chain import START, Head, Member, link_hash, read_members, row_digest
+from fairwitness.db.base import Database, ReadQuery
+from fairwitness.ledger.chain import START, ChainMember, Head, link_hash, read_members, row_digest
 from fairwitness.ledger.tables import CHAINED, Table
 
 
@@ -25,7 +25,7 @@ class Tampering(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LedgerFinding:
     """One row or link that is not as it was written."""
 
     kind: Tampering
@@ -38,13 +38,13 @@ class Finding:
         return f"run {self.run_id}: {self.table} {self.row} {self.kind.value}: {self.detail}"
 
 
-def verify(database: Database, run_id: str, heads: Iterable[Head] = ()) -> list[Finding]:
+def verify(database: Database, run_id: str, heads: Iterable[Head] = ()) -> list[LedgerFinding]:
     """Everything in one run that is not as it was written; nothing if all is. It may be written to meanwhile."""
     return database.look(lambda read: _verify(read, run_id, heads))
 
 
-def _verify(read: Read, run_id: str, heads: Iterable[Head]) -> list[Finding]:
-    findings: list[Finding] = []
+def _verify(read: ReadQuery, run_id: str, heads: Iterable[Head]) -> list[LedgerFinding]:
+    findings: list[LedgerFinding] = []
     hashes: dict[int, str] = {}
     members = list(_check_links(read, run_id, findings, hashes))
     findings += _check_rows(read, run_id, members)
@@ -54,12 +54,12 @@ def _verify(read: Read, run_id: str, heads: Iterable[Head]) -> list[Finding]:
 
 
 def _check_links(
-    read: Read, run_id: str, findings: list[Finding], hashes: dict[int, str]
-) -> Iterator[tuple[int, Member]]:
+    read: ReadQuery, run_id: str, findings: list[LedgerFinding], hashes: dict[int, str]
+) -> Iterator[tuple[int, ChainMember]]:
     """The rows of every link with its number; broken links are put into `findings`."""
 
     def broken(kind: Tampering, seq: int, detail: str) -> None:
-        findings.append(Finding(kind, run_id, "chain", seq, detail))
+        findings.append(LedgerFinding(kind, run_id, "chain", seq, detail))
 
     expected, previous = 1, START
     rows = read("SELECT seq, members, prev_hash, hash FROM chain WHERE run_id = ? ORDER BY seq", (run_id,))
@@ -78,23 +78,27 @@ def _check_links(
             broken(Tampering.EDITED, seq, "its list of rows cannot be read")
 
 
-def _check_rows(read: Read, run_id: str, members: list[tuple[int, Member]]) -> Iterator[Finding]:
+def _check_rows(read: ReadQuery, run_id: str, members: list[tuple[int, ChainMember]]) -> Iterator[LedgerFinding]:
     by_table: dict[str, dict[int, tuple[int, str]]] = {name: {} for name in CHAINED}
     for seq, member in members:
         if member.table not in by_table:
-            yield Finding(Tampering.EDITED, run_id, "chain", seq, f"there is no table {member.table!r}")
+            yield LedgerFinding(Tampering.EDITED, run_id, "chain", seq, f"there is no table {member.table!r}")
             continue
         listed = by_table[member.table]
         if member.row in listed:
-            yield Finding(Tampering.REORDERED, run_id, member.table, member.row, f"stands in two links, also {seq}")
+            yield LedgerFinding(
+                Tampering.REORDERED, run_id, member.table, member.row, f"stands in two links, also {seq}"
+            )
         elif listed and member.row < next(reversed(listed)):
-            yield Finding(Tampering.REORDERED, run_id, member.table, member.row, f"out of order in link {seq}")
+            yield LedgerFinding(Tampering.REORDERED, run_id, member.table, member.row, f"out of order in link {seq}")
         listed[member.row] = (seq, member.digest)
     for name, listed in by_table.items():
         yield from _check_table(read, run_id, CHAINED[name], listed)
 
 
-def _check_table(read: Read, run_id: str, table: Table, listed: dict[int, tuple[int, str]]) -> Iterator[Finding]:
+def _check_table(
+    read: ReadQuery, run_id: str, table: Table, listed: dict[int, tuple[int, str]]
+) -> Iterator[LedgerFinding]:
     key = table.columns.index(table.key)
     rows = read(
         f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE run_id = ? ORDER BY {table.key}",
@@ -103,14 +107,14 @@ def _check_table(read: Read, run_id: str, table: Table, listed: dict[int, tuple[
     for row in rows:
         seq, digest = listed.pop(row[key], (0, ""))
         if not seq:
-            yield Finding(Tampering.INSERTED, run_id, table.name, row[key], "no link knows this row")
+            yield LedgerFinding(Tampering.INSERTED, run_id, table.name, row[key], "no link knows this row")
         elif row_digest(table.name, row) != digest:
-            yield Finding(Tampering.EDITED, run_id, table.name, row[key], f"not what link {seq} holds")
+            yield LedgerFinding(Tampering.EDITED, run_id, table.name, row[key], f"not what link {seq} holds")
     for number, (seq, _) in listed.items():
-        yield Finding(Tampering.DELETED, run_id, table.name, number, f"link {seq} holds it")
+        yield LedgerFinding(Tampering.DELETED, run_id, table.name, number, f"link {seq} holds it")
 
 
-def _check_sources(read: Read, run_id: str) -> Iterator[Finding]:
+def _check_sources(read: ReadQuery, run_id: str) -> Iterator[LedgerFinding]:
     rows = read(
         "SELECT c.id, c.passed, c.phase, s.provenance, e.assessment, o.holds, c.verdict, k.body FROM anvil_checks c "
         "LEFT JOIN check_sources s ON s.check_id = c.id LEFT JOIN executions e ON e.id = s.execution_id "
@@ -122,9 +126,13 @@ def _check_sources(read: Read, run_id: str) -> Iterator[Finding]:
         claimed = verdict == "approve" if phase == "review" else _says_met(body)
         supported = {"executed": assessment == "pass", "observed": holds == 1, "claimed": claimed}
         if provenance is None:
-            yield Finding(Tampering.UNSOURCED, run_id, "anvil_checks", check, "no execution, observation or claim")
+            yield LedgerFinding(
+                Tampering.UNSOURCED, run_id, "anvil_checks", check, "no execution, observation or claim"
+            )
         elif bool(passed) != supported[provenance]:
-            yield Finding(Tampering.EDITED, run_id, "anvil_checks", check, f"not what its {provenance} source says")
+            yield LedgerFinding(
+                Tampering.EDITED, run_id, "anvil_checks", check, f"not what its {provenance} source says"
+            )
 
 
 def _says_met(body: str | None) -> bool:
@@ -138,7 +146,7 @@ def _says_met(body: str | None) -> bool:
     return isinstance(said, dict) and said.get("met") is True
 
 
-def _recorded_heads(read: Read, run_id: str) -> Iterator[Head]:
+def _recorded_heads(read: ReadQuery, run_id: str) -> Iterator[Head]:
     """The heads that the run itself noted in its event log."""
     import json
 
@@ -150,15 +158,15 @@ def _recorded_heads(read: Read, run_id: str) -> Iterator[Head]:
             continue  # such an event was edited, which its own link shows
 
 
-def _check_heads(run_id: str, hashes: dict[int, str], heads: Iterable[Head]) -> Iterator[Finding]:
+def _check_heads(run_id: str, hashes: dict[int, str], heads: Iterable[Head]) -> Iterator[LedgerFinding]:
     last = max(hashes, default=0)
     for head in dict.fromkeys(heads):
         if head.links > last:
-            yield Finding(
+            yield LedgerFinding(
                 Tampering.TRUNCATED, run_id, "chain", head.links, f"the ledger ends at link {last}, a head knows more"
             )
         elif head.links and hashes.get(head.links) != head.hash:
-            yield Finding(Tampering.EDITED, run_id, "chain", head.links, "not the head that was kept")
+            yield LedgerFinding(Tampering.EDITED, run_id, "chain", head.links, "not the head that was kept")
 
 
 def hash_at(database: Database, run_id: str, links: int) -> str | None:

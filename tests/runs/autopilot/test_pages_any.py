@@ -17,7 +17,7 @@ from fairwitness.contracts.autopilot.verification import VerifierReturn
 from fairwitness.contracts.autopilot.visual import VisualBugReport
 from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.kit.documents import Format, read
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 from fairwitness.runs.autopilot.initial_files import codebase_page
 from fairwitness.runs.autopilot.learnings import failure_entry, fresh_learnings, learnings_with
 from fairwitness.runs.autopilot.pages_judgement import (
@@ -36,7 +36,7 @@ from runs.feature.markdown_reader import Seen, seen
 from support.strategies import documents
 
 generated = settings(max_examples=25, suppress_health_check=list(HealthCheck))
-WIDE = Limits(bytes=10**8, depth=100, nodes=10**7)
+WIDE = DocumentLimits(bytes=10**8, depth=100, nodes=10**7)
 
 
 def _parts(page: str) -> tuple[str, ...]:

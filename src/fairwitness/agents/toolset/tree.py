@@ -15,8 +15,8 @@ from typing import Literal
 from fairwitness.agents.toolset.globs import Ignored
 from fairwitness.agents.toolset.model import FILE_LIMIT, ToolCancelled, ToolFailed
 from fairwitness.errors import NotStored, StoreError
-from fairwitness.kit.beneath import PLAIN, Place
 from fairwitness.kit.files import Entry, list_folder, read_plain, replace_file
+from fairwitness.kit.safe_open import PLAIN, OpenFolder
 from fairwitness.rules.tool_policy import path_problem
 
 _IGNORE_LIMIT = 256 << 10
@@ -45,7 +45,7 @@ class WorktreeFiles:
         if path == ".":
             return "folder"
         try:
-            with Place("look at", self.root, path) as place:
+            with OpenFolder("look at", self.root, path) as place:
                 status = place.status()
                 if stat.S_ISDIR(status.st_mode):
                     return "folder"
@@ -96,13 +96,13 @@ class WorktreeFiles:
 
     def _mode(self, path: str) -> int | None:
         try:
-            with Place("look at", self.root, path) as place:
+            with OpenFolder("look at", self.root, path) as place:
                 return stat.S_IMODE(place.status().st_mode)
         except NotStored:
             return None
 
     def _set_mode(self, path: str, mode: int) -> None:
-        with Place("write", self.root, path) as place:
+        with OpenFolder("write", self.root, path) as place:
             handle = os.open(place.name, os.O_RDONLY | PLAIN, dir_fd=place.folder)
             try:
                 place.refuse_unplain(os.fstat(handle))

@@ -30,13 +30,13 @@ from fairwitness.contracts.common.decisions import Graded
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.feature.facts import FeatureFacts
-from fairwitness.db.base import Read
+from fairwitness.db.base import ReadQuery
 from fairwitness.errors import EventsBroken, NotStored, StoreError, UsageError
 from fairwitness.git.ledger_heads import kept_heads
 from fairwitness.kit import files
 from fairwitness.ledger.chain import Head
-from fairwitness.ledger.glance import Event
 from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.summary import SummaryEvent
 from fairwitness.ledger.verify import verify
 from fairwitness.rules.confidence import confidence_facts, grade
 from fairwitness.runs.dispatch.budget_account import CANCELLED, ENDED
@@ -74,7 +74,7 @@ _ORDER = "SELECT detail FROM observations WHERE run_id = ? AND key = 'order'"
 _HEAD = "SELECT seq, hash FROM chain WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
 
 
-def read_facts(read: Read, run_id: str) -> ReportFacts:
+def read_facts(read: ReadQuery, run_id: str) -> ReportFacts:
     """Return the facts of a run from the ledger."""
     facts = ReportFacts(run_id)
     for event in _events(read, run_id):
@@ -97,15 +97,15 @@ def read_facts(read: Read, run_id: str) -> ReportFacts:
     return facts
 
 
-def _events(read: Read, run_id: str) -> Iterator[Event]:
+def _events(read: ReadQuery, run_id: str) -> Iterator[SummaryEvent]:
     after = 0
     while rows := read(_EVENTS, (run_id, after, _PAGE)):
         for row in rows:
-            yield Event._make((*row[:-1], _parsed(row[-1])))
+            yield SummaryEvent._make((*row[:-1], _parsed(row[-1])))
         after = rows[-1][1]
 
 
-def _apply(facts: ReportFacts, event: Event) -> None:
+def _apply(facts: ReportFacts, event: SummaryEvent) -> None:
     facts.workflow, facts.events = event.workflow, event.seq
     if event.workflow == "feature":
         facts.feature = facts.feature or FeatureView(facts.run_id, clock=lambda: facts.last_moment)
@@ -121,7 +121,7 @@ def _apply(facts: ReportFacts, event: Event) -> None:
         ) from None
 
 
-def _keep(facts: ReportFacts, event: Event, data: dict[str, Any]) -> None:
+def _keep(facts: ReportFacts, event: SummaryEvent, data: dict[str, Any]) -> None:
     match event.type:
         case "step_started":
             facts.visits.append(Visit(str(data["step"]), event.timestamp))
@@ -191,7 +191,7 @@ def _decision(key: str, detail: str, at: str) -> Decision:
     )
 
 
-def _used(read: Read, run_id: str) -> Used:
+def _used(read: ReadQuery, run_id: str) -> Used:
     outcomes = [
         _mapping(_parsed(detail).get("outcome"))
         for kind in (ENDED, CANCELLED)

@@ -13,7 +13,7 @@ from fairwitness.engine.base import JOURNAL_VERSION, ExecutionStatus
 from fairwitness.engine.base import StrandedRun as StrandedRun  # for the command line, which may not import the engine
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.engine.leases import DEAD_AFTER_S, HEARTBEAT_S
-from fairwitness.ledger import glance as ledger
+from fairwitness.ledger import summary as ledger
 
 _LOOK_S = 0.5
 _TAKEN_OVER_S = DEAD_AFTER_S + 3 * HEARTBEAT_S

@@ -13,7 +13,7 @@ from fairwitness.app.views.run import AUTOPILOT, NodeStage, NodeView, RunSummary
 from fairwitness.errors import DatabaseUnusable, UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
-from fairwitness.ledger import glance as ledger
+from fairwitness.ledger import summary as ledger
 
 if TYPE_CHECKING:
     from fairwitness.db.base import Database
@@ -157,7 +157,7 @@ class RunDetail:
     """The state of a run at one moment, and its last events."""
 
     view: RunView
-    last: tuple[ledger.Event, ...]
+    last: tuple[ledger.SummaryEvent, ...]
     now: datetime
 
 

@@ -8,7 +8,7 @@ from fairwitness.app.text import LONGEST as LONGEST
 from fairwitness.app.text import safe_line
 from fairwitness.kit import json_text
 from fairwitness.kit.clock import spell, system_clock
-from fairwitness.ledger.glance import Event
+from fairwitness.ledger.summary import SummaryEvent
 
 _SILENT = frozenset({"checkpoint_written", "task_retried"})
 _STEPS = {
@@ -30,7 +30,7 @@ def step_word(step: object) -> str:
     return _STEPS.get(str(step), safe_line(str(step), 40))
 
 
-def autopilot_text(event: Event) -> str | None:
+def autopilot_text(event: SummaryEvent) -> str | None:
     """Return an autopilot event in words; None if another event says the same, "" if there are no words for it."""
     if event.type in _SILENT:
         return None
@@ -183,7 +183,7 @@ def now_time() -> str:
     return clock_time(spell(system_clock()))
 
 
-def event_text(event: Event) -> str | None:
+def event_text(event: SummaryEvent) -> str | None:
     """Return an event in words; None if another event says the same."""
     if event.type == "branch.merged" or (event.type == "node.changed" and event.data.get("newStatus") != "MERGED"):
         return None
@@ -192,7 +192,7 @@ def event_text(event: Event) -> str | None:
     return any_event_text(event)
 
 
-def _of_autopilot(event: Event) -> str | None:
+def _of_autopilot(event: SummaryEvent) -> str | None:
     try:
         words = autopilot_text(event)
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -200,7 +200,7 @@ def _of_autopilot(event: Event) -> str | None:
     return words if words is None or words else _anything(event)
 
 
-def any_event_text(event: Event) -> str:
+def any_event_text(event: SummaryEvent) -> str:
     """Return an event in words, even if another event says the same."""
     words = _WORDS.get(event.type)
     try:
@@ -209,7 +209,7 @@ def any_event_text(event: Event) -> str:
         return _anything(event)  # malformed: shown as data; `ledger verify` checks it
 
 
-def _anything(event: Event) -> str:
+def _anything(event: SummaryEvent) -> str:
     task = f" {safe_line(event.task, 60)}" if event.task else ""
     return f"{safe_line(event.type, 64)}{task} {safe_line(json_text.render_line(event.data))}"
 

@@ -11,7 +11,7 @@ from fairwitness.app.views.run import NodeStage, NodeView, RunView
 from fairwitness.errors import EventsBroken
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.text import visible
-from fairwitness.ledger.glance import NODE_TYPES, Event
+from fairwitness.ledger.summary import NODE_TYPES, SummaryEvent
 
 STEPS: Mapping[str, str] = {
     "step-0": "setup",
@@ -168,7 +168,7 @@ class FeatureView:
         """The current time."""
         return self._clock()
 
-    def apply_event(self, event: Event) -> None:
+    def apply_event(self, event: SummaryEvent) -> None:
         """Apply one event."""
         if event.version != VERSION:
             raise EventsBroken(
@@ -188,10 +188,10 @@ class FeatureView:
         self.seq, self.last_time = event.seq, event.timestamp
         self.began = self.began or event.timestamp
 
-    def _graph(self, event: Event) -> RunView:
+    def _graph(self, event: SummaryEvent) -> RunView:
         return self._graphs.setdefault(event.phase or "", RunView(self.run_id))
 
-    def _apply(self, event: Event, data: Mapping[str, Any]) -> None:
+    def _apply(self, event: SummaryEvent, data: Mapping[str, Any]) -> None:
         match event.type:
             case "run_started":
                 self.slug, self.mode, self.base = str(data["slug"]), str(data["mode"]), str(data["base_commit"])
@@ -229,7 +229,7 @@ class FeatureView:
             case _:
                 pass  # not shown in this view
 
-    def _step(self, event: Event, data: Mapping[str, Any]) -> None:
+    def _step(self, event: SummaryEvent, data: Mapping[str, Any]) -> None:
         name = str(data["step"])
         step = self.steps.setdefault(name, StepView(name, name))
         if event.type == "step_started":
@@ -241,7 +241,7 @@ class FeatureView:
         step.reason = str(data["reason"]) if data.get("reason") else None
         step.revised += step.outcome == "revised"
 
-    def _call(self, event: Event, data: Mapping[str, Any]) -> None:
+    def _call(self, event: SummaryEvent, data: Mapping[str, Any]) -> None:
         number = str(data["dispatch_id"])
         if event.type == "dispatch_started":
             step = self.steps.setdefault(str(data["step"]), StepView(str(data["step"]), str(data["step"])))
@@ -254,7 +254,7 @@ class FeatureView:
         call.status, call.tokens = str(data["status"]), int(data["tokens"])
         self.steps[call.step].tokens += call.tokens
 
-    def _gate(self, event: Event, data: Mapping[str, Any]) -> None:
+    def _gate(self, event: SummaryEvent, data: Mapping[str, Any]) -> None:
         gate, missing = str(data["gate"]), tuple(map(str, data["missing"]))
         self.gates_asked += 1
         self.gates[gate, event.task] = LastGateAnswer(

@@ -9,7 +9,7 @@ from typing import Any
 from fairwitness.app.text import safe_line
 from fairwitness.app.views import event_lines
 from fairwitness.app.views.feature import STEPS, FeatureView, LastGateAnswer, StepView
-from fairwitness.ledger.glance import Event
+from fairwitness.ledger.summary import SummaryEvent
 
 Spell = Callable[[float], str]
 """Spells a duration given in seconds."""
@@ -68,7 +68,7 @@ def gate_line(gate: LastGateAnswer) -> str:
     return f"gate {safe_line(name, 40)}{about}: {'open' if gate.is_open else 'SHUT'}, {counted}{lacks}"
 
 
-def feature_event_text(event: Event, view: FeatureView, spell: Spell) -> str | None:
+def feature_event_text(event: SummaryEvent, view: FeatureView, spell: Spell) -> str | None:
     """Return an event in words, after the view has applied it; None if another event says the same."""
     if event.type in _SILENT:
         return None
@@ -81,7 +81,7 @@ def feature_event_text(event: Event, view: FeatureView, spell: Spell) -> str | N
     return words or event_lines.any_event_text(event)
 
 
-def _feature_text(event: Event, data: Mapping[str, Any], view: FeatureView, spell: Spell) -> str | None:
+def _feature_text(event: SummaryEvent, data: Mapping[str, Any], view: FeatureView, spell: Spell) -> str | None:
     match event.type:
         case "run_started":
             return f"feature {_name(data['slug'])} begins, {_name(data['mode'])}, from {_short(data['base_commit'])}"

@@ -21,8 +21,8 @@ from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.app.views.workers import RunWorker, worker_on
 from fairwitness.errors import DatabaseBusy
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.ledger.glance import Event as Event  # for faces, which may not import the ledger
-from fairwitness.ledger.glance import events_after, last_events
+from fairwitness.ledger.summary import SummaryEvent as SummaryEvent  # for faces, which may not import the ledger
+from fairwitness.ledger.summary import events_after, last_events
 
 if TYPE_CHECKING:
     from fairwitness.db.base import Database
@@ -41,7 +41,7 @@ class FollowedRun:
         self._asked: float | None = None
         self._worker: RunWorker | None = None
         self.view: RunView = detail.view
-        self.past: tuple[Event, ...] = detail.last
+        self.past: tuple[SummaryEvent, ...] = detail.last
         self.note = ""
         """A note of the process that drives the run, to be shown; may be empty."""
 
@@ -55,7 +55,7 @@ class FollowedRun:
         """The current time."""
         return self._clock()
 
-    def news(self) -> list[Event]:
+    def news(self) -> list[SummaryEvent]:
         """Return the new events, after applying them to the view."""
         try:
             found = events_after(self._database, self.run_id, self.view.seq)
@@ -78,7 +78,7 @@ class FollowedRun:
         return self._worker
 
 
-ShowCallback = Callable[[FollowedRun, list[Event]], None]
+ShowCallback = Callable[[FollowedRun, list[SummaryEvent]], None]
 """Called with the run and its new events after each poll."""
 
 
@@ -106,7 +106,7 @@ def read_feature(root: Path, run_id: str) -> FeatureView:
     return view
 
 
-def _past(database: "Database", run_id: str, after: int, *, up_to: int) -> Iterator[Event]:
+def _past(database: "Database", run_id: str, after: int, *, up_to: int) -> Iterator[SummaryEvent]:
     while found := events_after(database, run_id, after):
         for event in found:
             if event.seq <= up_to:

@@ -10,7 +10,7 @@ from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.contracts.verify.report import VerifySubject as Verified
 from fairwitness.errors import UsageError
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.subjects import Subject, subjects
+from fairwitness.ledger.subjects import RowSubject, subjects
 from fairwitness.rules import gates
 from fairwitness.verify.gate_answer import gate_answer
 
@@ -48,7 +48,7 @@ def run_gates(ledger: Ledger, run_id: str, *, size: Size = Size.LARGE) -> tuple[
     return tuple(views)
 
 
-def _verified(ledger: Ledger, run_id: str, subject: Subject) -> GateView | None:
+def _verified(ledger: Ledger, run_id: str, subject: RowSubject) -> GateView | None:
     """Return the gate of a change, an attempt or a merge in its last completely verified round, or None."""
     for round_ in range(subject.rounds.get(Phase.AFTER.value, 1), 0, -1):
         answer = gate_answer(ledger, run_id, Verified(task_id=subject.task_id, round=round_))
@@ -57,7 +57,7 @@ def _verified(ledger: Ledger, run_id: str, subject: Subject) -> GateView | None:
     return None
 
 
-def _task_gates(ledger: Ledger, run_id: str, subject: Subject, size: Size) -> list[GateView]:
+def _task_gates(ledger: Ledger, run_id: str, subject: RowSubject, size: Size) -> list[GateView]:
     iteration = subject.rounds.get(Phase.AFTER.value, 1)
     before = ledger.tally(run_id, subject.task_id, Phase.BASELINE)
     after = ledger.tally(run_id, subject.task_id, Phase.AFTER, iteration)
@@ -68,7 +68,7 @@ def _task_gates(ledger: Ledger, run_id: str, subject: Subject, size: Size) -> li
     ]
 
 
-def _review_gates(ledger: Ledger, run_id: str, subject: Subject, scope: ReviewScope) -> list[GateView]:
+def _review_gates(ledger: Ledger, run_id: str, subject: RowSubject, scope: ReviewScope) -> list[GateView]:
     round_ = subject.rounds.get(Phase.REVIEW.value, 1)
     tally = ledger.tally(run_id, subject.task_id, Phase.REVIEW, round_)
     answers = (

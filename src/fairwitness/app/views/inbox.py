@@ -11,7 +11,7 @@ from fairwitness.app.views.detail import open_database, resolve_run_at, run_line
 from fairwitness.app.views.run import AUTOPILOT
 from fairwitness.contracts.common.approvals import ApprovalRequest
 from fairwitness.errors import UsageError
-from fairwitness.ledger.glance import glance
+from fairwitness.ledger.summary import glance
 from fairwitness.runs.feature import questions as feature_questions
 from fairwitness.runs.forge import questions as forge_questions
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from fairwitness.errors import EventsBroken
 from fairwitness.kit.text import visible
-from fairwitness.ledger.glance import NODE_TYPES, RUN_TYPES, Event
+from fairwitness.ledger.summary import NODE_TYPES, RUN_TYPES, SummaryEvent
 
 AUTOPILOT = "autopilot"
 NOT_STARTED, IN_PROGRESS, COMPLETED, FAILED = "not_started", "in_progress", "completed", "failed"
@@ -39,7 +39,7 @@ class PhaseStatuses:
         """The dependencies of each phase, if the caller sets them; events do not contain them."""
         self._done_before: set[str] = set()
 
-    def apply_event(self, event: Event) -> None:
+    def apply_event(self, event: SummaryEvent) -> None:
         """Apply one event."""
         if event.type == "run_started":
             self.wanted = tuple(map(str, event.data.get("phases") or ()))
@@ -163,7 +163,7 @@ class RunSummary:
         self.started: str | None = None
         self.last_time: str | None = None
 
-    def apply_event(self, event: Event) -> None:
+    def apply_event(self, event: SummaryEvent) -> None:
         """Apply one event."""
         if event.version != EVENT_VERSION and event.type in _COUNTED:
             raise EventsBroken(
@@ -179,12 +179,12 @@ class RunSummary:
             ) from None
         self.advance_to(event)
 
-    def advance_to(self, event: Event) -> None:
+    def advance_to(self, event: SummaryEvent) -> None:
         """Record that everything up to this event is known, including events that need not be applied."""
         self.workflow, self.seq, self.last_time = event.workflow, event.seq, event.timestamp
         self.began = self.began or event.timestamp
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: SummaryEvent) -> None:
         data = event.data
         match event.type:
             case "run.created":
@@ -222,7 +222,7 @@ class RunSummary:
         if event.workflow == AUTOPILOT:
             self._apply_to_phases(event)
 
-    def _apply_to_phases(self, event: Event) -> None:
+    def _apply_to_phases(self, event: SummaryEvent) -> None:
         """Apply an event to the phases. A paused run is not over; a run waits when only verdicts are left."""
         self.phases.apply_event(event)
         if event.type == "run_started":
@@ -331,7 +331,7 @@ class RunView(RunSummary):
         """The nodes that are being merged."""
         self.max_attempts: int | None = None
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: SummaryEvent) -> None:
         data = event.data
         match event.type:
             case "node.changed":
@@ -362,7 +362,7 @@ class RunView(RunSummary):
             case _:
                 super()._apply(event)
 
-    def _node(self, event: Event) -> NodeView:
+    def _node(self, event: SummaryEvent) -> NodeView:
         name = str(event.data["nodeId"])
         return self.nodes.setdefault(name, NodeView(name))
 

@@ -11,7 +11,7 @@ from fairwitness.contracts.verify.checks import Language
 from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_given
 from fairwitness.kit.json_text import parse
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 from fairwitness.verify.environment.clients import clients, npm_lines, user_npmrc
 from fairwitness.verify.environment.commands import run_commands
 from fairwitness.verify.environment.environment_store import digest_of, failure, remove
@@ -25,7 +25,7 @@ LOCKS = ("npm-shrinkwrap.json", "package-lock.json")
 OTHER_LOCKS = ("yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")
 _DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _NAME = re.compile(r"(@[a-z0-9._~-]+/)?[a-z0-9._~-]+", re.IGNORECASE)
-_LARGE = Limits(bytes=64 << 20, nodes=5_000_000)
+_LARGE = DocumentLimits(bytes=64 << 20, nodes=5_000_000)
 ALLOW = (
     "fairwitness verify --setup-network (permanently: network = true under [verify.setup] in fairwitness.toml), "
     "or npm ci in your checkout"

@@ -11,13 +11,13 @@ from fairwitness.contracts.verify.checks import Project
 from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_plain
 from fairwitness.kit.json_text import parse_lines
-from fairwitness.kit.limits import Limits
+from fairwitness.kit.limits import DocumentLimits
 from fairwitness.kit.text import visible
 from fairwitness.verify.environment.model import ResolvedCommand
 from fairwitness.verify.environment.node_modules import node_origin_problem
 from fairwitness.verify.environment.programs.bootstrap import RECORD
 
-_LIMITS = Limits(bytes=8 << 20, nodes=1_000_000)
+_LIMITS = DocumentLimits(bytes=8 << 20, nodes=1_000_000)
 
 
 def origin_problem(project: Project, resolved: ResolvedCommand, checkout: Path) -> str | None:

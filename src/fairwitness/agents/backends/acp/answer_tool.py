@@ -12,8 +12,8 @@ from fairwitness.agents.backends.acp import answer_server
 from fairwitness.agents.base import AnswerForm
 from fairwitness.errors import FairWitnessError
 from fairwitness.kit import json_text
-from fairwitness.kit.beneath import Place
 from fairwitness.kit.files import read_given, read_plain, replace_file
+from fairwitness.kit.safe_open import OpenFolder
 from fairwitness.sandbox import scratch
 from fairwitness.sandbox.private_folders import PrivateFolders
 
@@ -42,6 +42,6 @@ class AnswerTool:
         except (FairWitnessError, ValueError):
             return None
         finally:
-            with contextlib.suppress(FairWitnessError, OSError), Place("remove", self._folder, _ANSWER) as place:
+            with contextlib.suppress(FairWitnessError, OSError), OpenFolder("remove", self._folder, _ANSWER) as place:
                 os.unlink(place.name, dir_fd=place.folder)
         return answer if isinstance(answer, dict) else None

@@ -78,7 +78,7 @@ def refusal(action: str, where: Path, error: OSError) -> StoreError:
     return DiskRefused(f"cannot {action} {where}: {errno_words(error)}", next_step=next_step)
 
 
-class Place:
+class OpenFolder:
     """An open folder and, unless the folder as a whole is meant, a name in it; an OSError inside becomes a typed one.
 
     The folder is opened once and all work is done on the open folder, whatever is planted on its path meanwhile.
@@ -102,7 +102,7 @@ class Place:
         self._parts = [] if whole and not relative else path_parts(relative)
         self.name = "" if whole else self._parts.pop()
 
-    def __enter__(self) -> "Place":
+    def __enter__(self) -> "OpenFolder":
         try:
             self.folder = _open_folder(self.root, self._parts, create=self._create, portable=self._portable)
         except OSError as error:

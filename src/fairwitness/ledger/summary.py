@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from fairwitness.db.base import Database, Dialect
+from fairwitness.db.base import Database, SqlDialect
 from fairwitness.db.migrations import check_version
 from fairwitness.errors import EventsBroken
 
@@ -47,8 +47,8 @@ ORDER BY e.timestamp DESC, e.run_id
 """
 
 _NEW_STATE = {
-    Dialect.SQLITE: "json_extract(e.data, '$.newStatus')",
-    Dialect.POSTGRES: "CAST(e.data AS json) ->> 'newStatus'",
+    SqlDialect.SQLITE: "json_extract(e.data, '$.newStatus')",
+    SqlDialect.POSTGRES: "CAST(e.data AS json) ->> 'newStatus'",
 }
 
 
@@ -63,7 +63,7 @@ class RunGlance(NamedTuple):
     began: str
 
 
-class Event(NamedTuple):
+class SummaryEvent(NamedTuple):
     """One event as it stands in the table; its data is of no known shape."""
 
     event_id: str
@@ -93,7 +93,7 @@ def glance(database: Database) -> tuple[RunGlance, ...]:
     return tuple(RunGlance(*row) for row in database.read(_RUNS))
 
 
-def course(database: Database, run_id: str, *, up_to: int) -> list[Event]:
+def course(database: Database, run_id: str, *, up_to: int) -> list[SummaryEvent]:
     """The events that tell where a run as a whole stands, in order."""
     told = f"({_one_of(RUN_TYPES)} OR (e.workflow = 'autopilot' AND e.data LIKE ?))"
     where = f"e.run_id = ? AND e.seq <= ? AND {told}"
@@ -101,7 +101,7 @@ def course(database: Database, run_id: str, *, up_to: int) -> list[Event]:
     return _events(database, sql, run_id, up_to, _DEFERS)
 
 
-def standings(database: Database, run_id: str, *, up_to: int) -> list[Event]:
+def standings(database: Database, run_id: str, *, up_to: int) -> list[SummaryEvent]:
     """For each node the last event of each kind, and the last merge, in order."""
     where = f"e.run_id = ? AND e.seq <= ? AND {_one_of(NODE_TYPES)}"
     last = f"SELECT MAX(e.seq) AS seq FROM events e WHERE {where} GROUP BY e.task, e.type"
@@ -126,13 +126,13 @@ def exhausted(database: Database, run_id: str) -> int:
     return int(database.read(sql, (run_id, run_id))[0][0])
 
 
-def events_after(database: Database, run_id: str, after: int) -> list[Event]:
+def events_after(database: Database, run_id: str, after: int) -> list[SummaryEvent]:
     """The next events of a run, as many as are read at once; none if there is nothing new."""
     sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.seq > ? ORDER BY e.seq LIMIT {_PAGE}"
     return _events(database, sql, run_id, after)
 
 
-def last_events(database: Database, run_id: str, count: int) -> list[Event]:
+def last_events(database: Database, run_id: str, count: int) -> list[SummaryEvent]:
     """The last events of a run, oldest first."""
     sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? ORDER BY e.seq DESC LIMIT ?"
     return _events(database, sql, run_id, count)[::-1]
@@ -161,9 +161,9 @@ def _one_of(types: Iterable[str]) -> str:
     return f"e.type IN ('{listed}')"
 
 
-def _events(database: Database, sql: str, run_id: str, *values: str | int) -> list[Event]:
+def _events(database: Database, sql: str, run_id: str, *values: str | int) -> list[SummaryEvent]:
     rows = database.read(sql, (run_id, *values))
-    return [Event._make((*row[:-1], _parsed(row[-1], run_id, f"event {row[1]}"))) for row in rows]
+    return [SummaryEvent._make((*row[:-1], _parsed(row[-1], run_id, f"event {row[1]}"))) for row in rows]
 
 
 def _parsed(text: str, run_id: str, what: str) -> dict[str, Any]:
