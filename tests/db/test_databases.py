@@ -1,6 +1,5 @@
 """What every database promises: whole writes, no waiting for oneself, and errors of ours only."""
 
-import multiprocessing
 import sqlite3
 import threading
 from contextlib import closing
@@ -13,9 +12,7 @@ from db.openers import open_together
 from fairwitness.db.base import Database, ReadQuery, SqlDialect, Transaction
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import DatabaseBusy, DatabaseUnusable, RowRefused, UsageError
-
-SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["db.openers"])
+from support.forkserver import SERVER
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Ledgers of earlier versions open, verify and move forward once, after a backup; what is unknown is not touched."""
 
-import multiprocessing
 import os
 import shutil
 import sqlite3
@@ -26,11 +25,10 @@ from fairwitness.ledger.tables import CHAINED
 from fairwitness.ledger.verify import verify
 from ledger.samples import RUN, TASK
 from support.fixtures import ROOT
+from support.forkserver import SERVER
 
 KNOWN = len(MIGRATIONS)
 EVERY_VERSION = range(1, KNOWN + 1)
-SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["db.migrator", "fairwitness.db.postgres"])
 
 
 def fixture_of(version: int) -> Path:

@@ -1,6 +1,5 @@
 """Many processes on one file: one value wins, no reader sees a part, no line is lost or torn."""
 
-import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,10 +20,7 @@ from store.jobs import (
     run_together,
     value,
 )
-
-# A server that has imported the store forks each process; the test process itself has threads and must not be forked.
-SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["fairwitness.store.artifacts"])
+from support.forkserver import SERVER
 
 
 class Crowd:
