@@ -1,28 +1,29 @@
-"""Every error Fair Witness raises on purpose; each says what, where, and what to do next.
+"""The errors that Fair Witness raises on purpose. Each says what happened, where, and what to do next.
 
 FairWitnessError
 ├── BadDocument          a text is not an acceptable document (position and reason)
-├── UsageError           the caller asked for something that cannot be meant (exit 2)
+├── UsageError           the request makes no sense as given (exit 2)
 ├── NotReady             the environment lacks something (exit 3)
 │   └── DatabaseUnusable the database is missing, foreign, newer, corrupt or stays locked
-│       └── DatabaseBusy another process held it too long; trying again may help
-├── RowRefused           the database's own constraints refused a row
-├── EventsBroken         a run's events cannot have happened in this order (exit 6)
-├── LedgerTampered       the ledger is not as it was written (exit 6)
-└── StoreError           a file could not be read or written as asked
+│       └── DatabaseBusy another process held it too long; a later try may succeed
+├── RowRefused           a constraint of the database refused a row
+├── EventsBroken         the events of a run contradict each other (exit 6)
+├── LedgerTampered       the ledger was changed after it was written (exit 6)
+├── InternalError        Fair Witness contradicts itself: a bug (exit 70)
+└── StoreError           a file could not be read or written
     ├── UnsafePath       an id or path would leave its folder, or a link was planted
-    ├── NotStored        there is no such file
+    ├── NotStored        the file does not exist
     ├── AlreadyWritten   a write-once file exists with other content
-    ├── Immutable        the write would change what may only stay or grow
-    ├── HashMismatch     the content is not the content that was asked for
-    └── DiskRefused      the operating system said no (full, read-only, not permitted)
+    ├── Immutable        the write would change content that may only stay or grow
+    ├── HashMismatch     the content differs from the content that was requested
+    └── DiskRefused      the operating system refused (full, read-only, not permitted)
 """
 
 from dataclasses import dataclass
 
 
 class FairWitnessError(Exception):
-    """One sentence about what and where, and one about what to do next."""
+    """An error with one sentence about what happened and where, and one about what to do next."""
 
     def __init__(self, what: str, *, next_step: str = "") -> None:
         super().__init__(what)
@@ -32,7 +33,7 @@ class FairWitnessError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a text, counted from 1."""
+    """A line and column of a text, counted from 1."""
 
     line: int
     column: int
@@ -42,7 +43,7 @@ class Position:
 
 
 class BadDocument(FairWitnessError):
-    """The only thing a reader of documents raises."""
+    """A text that is not an acceptable document; document readers raise no other error."""
 
     def __init__(self, reason: str, position: Position, *, source: str = "", next_step: str = "") -> None:
         place = f"{source}:{position}" if source else f"line {position.line}, column {position.column}"
@@ -53,7 +54,7 @@ class BadDocument(FairWitnessError):
 
 
 class UsageError(FairWitnessError):
-    """The request itself is wrong; trying again unchanged cannot help."""
+    """A request that is wrong in itself; the same request fails again."""
 
 
 class NotReady(FairWitnessError):
@@ -61,7 +62,7 @@ class NotReady(FairWitnessError):
 
 
 class DatabaseUnusable(NotReady):
-    """The database cannot be used as it is; it was not written to."""
+    """A database that cannot be used in its current state; nothing was written to it."""
 
 
 class DatabaseBusy(DatabaseUnusable):
@@ -69,40 +70,50 @@ class DatabaseBusy(DatabaseUnusable):
 
 
 class RowRefused(FairWitnessError):
-    """A constraint or trigger of the database refused what was to be written; nothing of the transaction stands."""
+    """A constraint or trigger of the database refused a row; the whole transaction was rolled back."""
 
 
 class EventsBroken(FairWitnessError):
-    """The events of a run contradict themselves, so no state can be told from them."""
+    """The events of a run contradict each other, so its state cannot be computed."""
 
 
 class LedgerTampered(FairWitnessError):
-    """Rows of the ledger were edited, deleted, inserted or reordered, so nothing may rest on them."""
+    """Rows of the ledger were edited, deleted, inserted or reordered, so they prove nothing."""
+
+
+class InternalError(FairWitnessError):
+    """Fair Witness contradicts itself. This is a bug, not a mistake of the user."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"internal error in Fair Witness: {what}",
+            next_step="this is a bug: report it with this message and the output of `fairwitness doctor`",
+        )
 
 
 class StoreError(FairWitnessError):
-    """A file could not be read or written as asked; what stood there before still stands."""
+    """A file could not be read or written; its earlier content is unchanged."""
 
 
 class UnsafePath(StoreError):
-    """The path would leave its folder, or is not a plain file of ours."""
+    """A path that would leave its folder, or that is not a plain file."""
 
 
 class NotStored(StoreError):
-    """There is no file at this path."""
+    """The file does not exist."""
 
 
 class AlreadyWritten(StoreError):
-    """The file is write-once and exists with other content."""
+    """A write-once file exists with other content."""
 
 
 class Immutable(StoreError):
-    """The write would change what may only stay or grow."""
+    """The write would change content that may only stay or grow."""
 
 
 class HashMismatch(StoreError):
-    """The content on disk is not the content that was asked for."""
+    """The content on disk differs from the content that was requested."""
 
 
 class DiskRefused(StoreError):
-    """The operating system refused; the old content is untouched."""
+    """The operating system refused to write; the old content is unchanged."""

@@ -18,6 +18,7 @@ from fairwitness.errors import (
     DiskRefused,
     EventsBroken,
     FairWitnessError,
+    InternalError,
     LedgerTampered,
     NotReady,
     Position,
@@ -224,6 +225,7 @@ def test_a_terminal_without_colours_or_letters_still_gets_an_answer(tmp_path: Pa
         (EventsBroken("x"), 6),
         (LedgerTampered("x"), 6),
         (FairWitnessError("x"), 70),
+        (InternalError("x"), 70),
     ],
 )
 def test_every_error_has_its_exit_code(error: FairWitnessError, code: int) -> None:

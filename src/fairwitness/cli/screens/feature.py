@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from fairwitness.app.views.feature import FeatureView, StepView
-    from fairwitness.app.views.followed_run import Event, FollowedRun
+    from fairwitness.app.views.followed_run import FollowedRun, SummaryEvent
     from fairwitness.cli.screens.run import OutputMode
 
 LINES = 12
@@ -36,7 +36,7 @@ _SAID_BY_ITS_ROW = frozenset({"done", "waiting"})
 _LABEL = 6
 
 
-def event_lines(event: "Event", view: "FeatureView", width: int) -> list[str]:
+def event_lines(event: "SummaryEvent", view: "FeatureView", width: int) -> list[str]:
     """Return an event as screen lines, after the view has applied it; none if another event says the same."""
     from fairwitness.app.views.event_lines import clock_time
     from fairwitness.app.views.feature_lines import feature_event_text
@@ -164,7 +164,7 @@ class FeatureScreen(Protocol):
 
     def __exit__(self, *error: object) -> None: ...
 
-    def show(self, event: "Event") -> None:
+    def show(self, event: "SummaryEvent") -> None:
         """Apply an event to the view and show it."""
         ...
 
@@ -197,7 +197,7 @@ class FollowedFeature:
     def __exit__(self, *error: object) -> None:
         self._screen.__exit__(*error)
 
-    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[SummaryEvent]") -> None:
         """Show the events that were not shown yet, including those before following began."""
         self._screen.note = run.note
         for event in (*run.past, *news):
@@ -218,7 +218,7 @@ class FeatureSilent:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def show(self, event: "Event") -> None:
+    def show(self, event: "SummaryEvent") -> None:
         """See `FeatureScreen`."""
         self.view.apply_event(event)
 
@@ -233,7 +233,7 @@ class FeatureJsonLines(FeatureSilent):
         super().__init__(view)
         self._stream = stream
 
-    def show(self, event: "Event") -> None:
+    def show(self, event: "SummaryEvent") -> None:
         """See `FeatureScreen`."""
         super().show(event)
         self._stream.write(f"{json.dumps(event.plain())}\n")
@@ -249,7 +249,7 @@ class FeaturePlain(FeatureSilent):
         self._last = time.monotonic()
         self._noted = ""
 
-    def show(self, event: "Event") -> None:
+    def show(self, event: "SummaryEvent") -> None:
         """See `FeatureScreen`."""
         super().show(event)
         self._say(event_lines(event, self.view, terminal_width()))
@@ -293,7 +293,7 @@ class FeatureLive:
     def __exit__(self, *error: object) -> None:
         self._live.stop()
 
-    def show(self, event: "Event") -> None:
+    def show(self, event: "SummaryEvent") -> None:
         """See `FeatureScreen`."""
         from rich.text import Text
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from fairwitness.app.views.followed_run import Event, FollowedRun
+    from fairwitness.app.views.followed_run import FollowedRun, SummaryEvent
 
 
 def print_feature_end(run: "FollowedRun") -> None:
@@ -54,7 +54,7 @@ def past_lines(run: "FollowedRun", width: int) -> list[str]:
     return lines + [line for event in run.past for line in event_lines(event, width)]
 
 
-def event_lines(event: "Event", width: int) -> list[str]:
+def event_lines(event: "SummaryEvent", width: int) -> list[str]:
     """Return an event as screen lines; none if another event says the same."""
     from fairwitness.app.views.event_lines import clock_time, event_text
 
@@ -151,7 +151,7 @@ class Screen(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[SummaryEvent]") -> None:
         """Show new events and the state of the run; the first call also shows its past."""
         ...
 
@@ -196,7 +196,7 @@ class SilentScreen:
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[SummaryEvent]") -> None:
         """See `Screen`."""
 
 
@@ -213,7 +213,7 @@ class JsonLines:
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[SummaryEvent]") -> None:
         """See `Screen`."""
         events = [*(() if self._began else run.past), *news]
         self._began = True
@@ -238,7 +238,7 @@ class PlainLines:
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[SummaryEvent]") -> None:
         """See `Screen`."""
         width = terminal_width()
         lines = [] if self._began else past_lines(run, width)
@@ -284,7 +284,7 @@ class LiveScreen:
     def __exit__(self, *_error: object) -> None:
         self._live.stop()
 
-    def show(self, run: "FollowedRun", news: "list[Event]") -> None:
+    def show(self, run: "FollowedRun", news: "list[SummaryEvent]") -> None:
         """See `Screen`."""
         from rich.text import Text
 

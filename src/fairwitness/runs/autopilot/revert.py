@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from fairwitness.contracts.common.base import Contract, Maybe, Text
 from fairwitness.contracts.common.ids import Commit, GitRef, PhaseId
-from fairwitness.errors import NotReady, UsageError
+from fairwitness.errors import InternalError, NotReady
 from fairwitness.git.call import text_of
 from fairwitness.git.candidates import LandedCommit
 from fairwitness.git.commits import commit_tree, move_ref
@@ -65,7 +65,7 @@ def take_back(log: AutopilotLog, repo: RepoContext, phase: str, *, to: str, why:
     begin = repository.commit(to)
     known = log.kept(key, Reverted)
     if known is not None and known.to != begin:
-        raise UsageError(f"{key} took the target back to {known.to[:12]}, not to {begin[:12]}", next_step="report this")
+        raise InternalError(f"{key} took the target back to {known.to[:12]}, not to {begin[:12]}")
     if known is not None:
         return known
     now = _checked_tip(log, repository)

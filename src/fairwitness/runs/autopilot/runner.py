@@ -6,7 +6,7 @@ from typing import TypeAlias
 from fairwitness.contracts.autopilot.passes import PassMove, PhasePass
 from fairwitness.contracts.autopilot.vocabulary import PhaseStatus
 from fairwitness.contracts.graph.orders import GraphEnd, GraphOptions
-from fairwitness.errors import UsageError
+from fairwitness.errors import InternalError
 from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.next_run_move import RunFacts, RunMove, RunMoveKind, next_move
@@ -100,7 +100,7 @@ class AutopilotRunner:
             case RunMoveKind.REPORT:
                 self._report()
             case _:
-                raise UsageError(f"a run cannot {move.kind.value} by itself", next_step="report this")
+                raise InternalError(f"a run cannot {move.kind.value} by itself")
         killpoint("autopilot.moved")
         self._state_file.refresh()
 
@@ -149,7 +149,7 @@ class AutopilotRunner:
         for each in await run_blocking(self.context.log.passes):
             if (each.phase, each.number) == (phase, number):
                 return each
-        raise UsageError(f"phase {phase} has no pass {number}", next_step="report this")
+        raise InternalError(f"phase {phase} has no pass {number}")
 
     async def next_in(self, phase_pass: PhasePass) -> PassMove:
         """Return what a pass does next."""

@@ -23,7 +23,7 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
 from fairwitness.contracts.forge.status import NodeStatus
 from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.errors import UsageError
+from fairwitness.errors import InternalError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 from fairwitness.runs.autopilot.pages_phase import LoggedTask
@@ -95,7 +95,7 @@ class PlannedGraph(NamedTuple):
         for node in self.nodes:
             if node.id == node_id:
                 return node
-        raise UsageError(f"graph {self.number} has no node {node_id}", next_step="report this")
+        raise InternalError(f"graph {self.number} has no node {node_id}")
 
 
 class NodeAttempt(Contract):
@@ -129,7 +129,7 @@ def graph_of(log: AutopilotLog, number: int) -> PlannedGraph:
     """Return one graph."""
     row = log.ledger.observation(log.run_id, f"{GRAPH}:{number}")
     if row is None:
-        raise UsageError(f"run {log.run_id} has no graph {number}", next_step="report this")
+        raise InternalError(f"run {log.run_id} has no graph {number}")
     return _graph(row.detail)
 
 

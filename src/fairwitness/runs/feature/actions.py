@@ -20,7 +20,7 @@ from fairwitness.contracts.feature.events import (
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.review import Perspective
 from fairwitness.contracts.graph.orders import GraphEnd
-from fairwitness.errors import FairWitnessError, NotReady, UsageError
+from fairwitness.errors import FairWitnessError, InternalError, NotReady, UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall
@@ -88,7 +88,7 @@ class ActionRunner:
             case Revise() | Replan() | AskHuman():
                 return  # its events have moved the run; the next decision continues from there
             case _:
-                raise UsageError(f"nothing can be done about {taken.decision.kind}", next_step="report this")
+                raise InternalError(f"nothing can be done about {taken.decision.kind}")
 
     async def _call(self, calls: tuple[PlannedCall, ...]) -> None:
         agents = tuple(call for call in calls if call.step not in _HARNESS)

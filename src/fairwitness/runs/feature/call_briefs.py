@@ -8,7 +8,7 @@ from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.feature.state import AttemptState, FeatureState
-from fairwitness.errors import UsageError
+from fairwitness.errors import InternalError
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.review import STEP_OF
 from fairwitness.runs.feature.answers import refusals
@@ -41,7 +41,7 @@ def brief_of(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, 
         case Step.KNOWLEDGE:
             return briefs.knowledge(id_, summary=summary_of(context.state()))
         case _:
-            raise UsageError(f"nobody is called in {call.step.value}", next_step="report this")
+            raise InternalError(f"nobody is called in {call.step.value}")
 
 
 def said_so_far(context: FeatureContext) -> str | None:

@@ -3,7 +3,7 @@
 from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from fairwitness.contracts.feature.order import KeepArtifacts
 from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.errors import NotReady, UsageError
+from fairwitness.errors import InternalError, NotReady
 from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.export import exported
@@ -76,7 +76,7 @@ class FeatureRunner:
         if not isinstance(decision, Wait):
             return None
         if decision.waits_for is not WaitsFor.PERSON:
-            raise UsageError(f"the run waits for {', '.join(decision.what)}", next_step="report this")
+            raise InternalError(f"the run waits for {', '.join(decision.what)}")
         return key_of(decision.what[0], visit_of(self.context.state()))
 
     async def act(self, number: int, run_graph: RunGraph) -> None:
@@ -104,7 +104,7 @@ class FeatureRunner:
         if number not in self._graphs:
             known = {graph.number: graph for graph in graphs_of(self.context)}
             if number not in known:
-                raise UsageError(f"run {self.context.run_id} has no graph {number}", next_step="report this")
+                raise InternalError(f"run {self.context.run_id} has no graph {number}")
             self._graphs[number] = FeatureGraphRunner(
                 self._repo, self.context, known[number], self._caller, self._briefs, self._prove, self._evidence
             )
