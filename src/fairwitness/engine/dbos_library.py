@@ -9,9 +9,9 @@ has to be held against this list, and `tests/engine/test_dbos_tables.py` does so
   `started_at_epoch_ms` empty, if its `executor_id` is still the one we saw (`leases.py`);
 - we read `workflow_status`: `workflow_uuid`, `status`, `executor_id`, and `started_at_epoch_ms` as when a run was taken
   (`bodies.py`); and whether there is such a table (`tables.py`);
-- we know every word that can be a status, and which of them mean that a run has ended (`found.py`);
-- we call `queue_worker_thread` of its module `_queue`, with a bell in place of the event that ends it (`bell.py`);
-- of a step we rely on its `function_id` counting from 1 in the order in which a body asks (`flow.py`).
+- we know every word that can be a status, and which of them mean that a run has ended (`run_row.py`);
+- we call `queue_worker_thread` of its module `_queue`, with a wake-up in place of the event that ends it (`queue_wakeup.py`);
+- of a step we rely on its `function_id` counting from 1 in the order in which a body asks (`dbos_flow.py`).
 """
 
 import asyncio

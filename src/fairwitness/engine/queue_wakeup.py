@@ -1,4 +1,4 @@
-"""A bell that makes a worker look into a queue at once: the library's own look is a tenth of a second away at worst."""
+"""Wake-ups that make a worker poll a queue at once; the library itself polls every tenth of a second at most."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ _BREATH_S = 0.01
 """Between two looks: what the first one took must have begun, or the second would count it as room."""
 
 Look: TypeAlias = Callable[["QueueWakeup", int], None]
-"""Looks into the queue of a generation each time the bell has been waited for, until the bell is set."""
+"""Looks into the queue of a generation each time the wake-up has been waited for, until it is set."""
 
 
 class QueueWakeup(threading.Event):

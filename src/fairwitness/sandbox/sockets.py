@@ -16,7 +16,7 @@ from dataclasses import dataclass
 ENTRIES = 50_000
 """So many entries of a folder are looked at, those at the top first."""
 MOST = 100
-"""So many sockets_and_pipes can be to_cover; a folder with more is not given to a command."""
+"""The most sockets and pipes that are covered; a folder with more is not given to a command."""
 _MOST_ANSWERS = 1_000
 _KEPT_S = 10.0
 _KEPT_TIMES = 100
