@@ -285,7 +285,7 @@ def test_without_a_scope_nothing_is_written_and_every_path_of_a_call_is_judged()
         ".g\u200cit/config",
         "GIT~1/config",
         ".fairwitness/evidence.db",
-        ".Fair Witness/evidence.db",
+        ".FairWitness/evidence.db",
         "x/.fairwitness/engine.db",
     ],
 )
