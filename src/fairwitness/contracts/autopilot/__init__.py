@@ -1,1 +1,1 @@
-"""The files, returns and events of autopilot (seed 003)."""
+"""The files, agent returns and events of autopilot."""

@@ -1,4 +1,4 @@
-"""The self-audit: what its agent returns, and what is kept of it."""
+"""The self-audit: the return of its agent, and the outcome that is stored."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -19,7 +19,7 @@ class AuditStatus(StrEnum):
 
 
 class AuditedRequirement(AgentDocument):
-    """One requirement held against the files; a gap is described, a pass is not."""
+    """One requirement compared with the files; only a gap has a description and a fix complexity."""
 
     requirement_id: Text
     expected: Text
@@ -38,14 +38,14 @@ class AuditedRequirement(AgentDocument):
 
 
 class AuditedPhase(AgentDocument):
-    """The requirements one phase was to meet."""
+    """The audit of one phase, requirement by requirement."""
 
     phase_id: PhaseId
     requirements_checked: tuple[AuditedRequirement, ...]
 
 
 class GapDetail(AgentDocument):
-    """A gap with what is needed to close it."""
+    """A gap and a suggested fix."""
 
     requirement_id: Text
     phase_id: PhaseId
@@ -55,7 +55,7 @@ class GapDetail(AgentDocument):
 
 
 class AuditAggregate(AgentDocument):
-    """The audit in numbers."""
+    """The counts of the audit, and the details of its gaps."""
 
     total_requirements_checked: Count
     passed_on_first_check: Count
@@ -66,27 +66,27 @@ class AuditAggregate(AgentDocument):
     def _counts_add_up(self) -> Self:
         total = self.passed_on_first_check + self.gaps_found == self.total_requirements_checked
         expect(self, total, "passed_on_first_check and gaps_found adding up to the total", "total_requirements_checked")
-        # The seed's example details one of two gaps, so only a surplus is refused.
+        # Not every gap needs details (one of two in the specification's example), so only a surplus is an error.
         expect(self, len(self.gap_details) <= self.gaps_found, "no more gap_details than gaps_found", "gap_details")
         return self
 
 
 class SelfAuditReturn(AgentDocument):
-    """What the audit agent found."""
+    """The return of the audit agent."""
 
     audit_results: tuple[AuditedPhase, ...]
     aggregate: AuditAggregate
 
 
 class RemainingGap(Contract):
-    """A gap that could not be closed."""
+    """A gap that remains after the fix cycles."""
 
     requirement_id: Text
     description: Text
 
 
 class AuditOutcome(Contract):
-    """The audit after its fix cycles."""
+    """The result of the audit after its fix cycles."""
 
     total_requirements_checked: Count
     passed_on_first_check: Count
@@ -109,6 +109,6 @@ class AuditOutcome(Contract):
 
 
 class SelfAuditSummary(Contract):
-    """The audit as it stands in the completion report."""
+    """The audit's entry in the completion report."""
 
     self_audit: AuditOutcome

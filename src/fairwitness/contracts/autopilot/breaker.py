@@ -1,4 +1,4 @@
-"""The circuit breaker: its eleven settings, and where it stands."""
+"""The circuit breaker of a run: its settings and its state."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -9,7 +9,7 @@ from fairwitness.contracts.common.base import Contract, Count, Positive, Text, T
 
 
 class BreakerPosition(StrEnum):
-    """Closed lets work through, open stops it, half-open lets one try through."""
+    """The position of the breaker: closed allows work, open stops it, half-open allows one attempt."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -17,7 +17,7 @@ class BreakerPosition(StrEnum):
 
 
 class BreakerSettings(Contract):
-    """The limits of a run; each is positive, so none can be switched off by a zero."""
+    """The limits of a run; each is positive, so that no limit can be switched off with a zero."""
 
     no_progress_threshold: Positive = 3
     same_error_threshold: Positive = 5
@@ -33,13 +33,13 @@ class BreakerSettings(Contract):
 
 
 class BreakerConfig(Contract):
-    """The breaker's settings as a document."""
+    """The document that holds the breaker's settings."""
 
     circuit_breaker_config: BreakerSettings
 
 
 class BreakerState(Contract):
-    """Where the breaker stands, as the state file keeps it."""
+    """The breaker's state in the state file."""
 
     state: BreakerPosition
     consecutive_no_progress: Count

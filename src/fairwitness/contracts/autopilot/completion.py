@@ -1,4 +1,4 @@
-"""The data behind the report of a `--complete` run."""
+"""The data of the report of a `--complete` run."""
 
 from typing import Annotated, Literal, Self
 
@@ -11,7 +11,7 @@ from fairwitness.contracts.common.problems import expect, is_ratio
 
 
 class SkippedPhase(Contract):
-    """A phase that was not run, and why."""
+    """A phase that was not run, and the reason."""
 
     phase_id: PhaseId
     phase_name: Text
@@ -28,14 +28,14 @@ class SkippedPhase(Contract):
 
 
 class BlockedPhase(Contract):
-    """A phase that waits for a failed one."""
+    """A phase that depends on a failed phase."""
 
     phase_id: PhaseId
     phase_name: Text
 
 
 class DependencyGap(Contract):
-    """A failed phase with everything that waits for it."""
+    """A failed phase and all phases that depend on it."""
 
     failed_phase_id: PhaseId
     failed_phase_name: Text
@@ -44,7 +44,7 @@ class DependencyGap(Contract):
 
 
 class CompletionReport(Contract):
-    """What was reached, what failed, what is left."""
+    """The result of a `--complete` run: completed, failed and remaining phases."""
 
     run_id: AutopilotRunId
     timestamp: Timestamp

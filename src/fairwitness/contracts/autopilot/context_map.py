@@ -13,7 +13,7 @@ from fairwitness.contracts.common.problems import expect
 
 
 class QuestionCategory(StrEnum):
-    """What kind of knowledge is missing."""
+    """The kind of missing knowledge that a question asks for."""
 
     BUILD_CONFIG = "build_config"
     ARCHITECTURE = "architecture"
@@ -24,7 +24,7 @@ class QuestionCategory(StrEnum):
 
 
 class MappedQuestion(Contract):
-    """A question, and the answer once there is one."""
+    """A question, and its answer if there is one."""
 
     question: Text
     category: QuestionCategory
@@ -39,7 +39,7 @@ class MappedQuestion(Contract):
 
 
 class MappedPhase(Contract):
-    """The context of one phase; `score_after` is null until there are answers."""
+    """The context of one phase; `score_after` is null until its questions are answered."""
 
     phase_name: Text
     context_score: Grade
@@ -49,7 +49,7 @@ class MappedPhase(Contract):
 
 
 class ContextMap(Contract):
-    """The context map, kept from run to run."""
+    """The context map; it is kept between runs."""
 
     version: SchemaVersion
     last_updated: Timestamp
@@ -57,7 +57,7 @@ class ContextMap(Contract):
 
 
 class Question(AgentDocument):
-    """A question as the questioning agent puts it."""
+    """A question by the questioning agent."""
 
     question: Text
     category: QuestionCategory
@@ -65,9 +65,9 @@ class Question(AgentDocument):
 
 
 class QuestioningReturn(AgentDocument):
-    """What the questioning agent wants to know.
+    """The return of the questioning agent.
 
-    Two to five questions are asked for; a single one is taken, more than five are not.
+    The agent is asked for two to five questions. A single question is accepted; more than five are not.
     """
 
     phase_id: PhaseId
@@ -77,7 +77,7 @@ class QuestioningReturn(AgentDocument):
 
 
 class SufficiencyWeights(Contract):
-    """How much each factor counts; together exactly one."""
+    """The weight of each factor; the weights add up to exactly one."""
 
     criteria_specificity: Fraction = 0.35
     requirement_detail: Fraction = 0.35
@@ -94,7 +94,7 @@ class SufficiencyWeights(Contract):
 
 
 class Sufficiency(Contract):
-    """The thresholds below which questions are asked."""
+    """The scores below which questions are asked."""
 
     weights: SufficiencyWeights = SufficiencyWeights()
     warning_threshold: Grade = 5.0
@@ -103,7 +103,7 @@ class Sufficiency(Contract):
 
 
 class ContextSufficiency(Contract):
-    """The sufficiency constants as a document."""
+    """The document that holds the sufficiency constants."""
 
     context_sufficiency: Sufficiency
 
@@ -119,7 +119,7 @@ class DiscussCategory(StrEnum):
 
 
 class DiscussedQuestion(Contract):
-    """A question about a grey area, and the answer once there is one."""
+    """A question about an ambiguity of a phase, and its answer if there is one."""
 
     question: Text
     area: Text
@@ -150,7 +150,7 @@ class DiscussedPhase(Contract):
 
 
 class DiscussContext(Contract):
-    """The conversation, phase by phase."""
+    """The `--discuss` conversation by phase."""
 
     version: SchemaVersion
     last_updated: Timestamp

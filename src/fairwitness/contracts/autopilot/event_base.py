@@ -1,7 +1,7 @@
-"""The one envelope every autopilot event travels in.
+"""The envelope of every autopilot event.
 
-Older logs wrote the quality flag events flat: `phase_id` and what belongs into `details` stood beside the timestamp.
-They are read, and written again in the envelope.
+Older logs have quality flag events without `details`: `phase_id` and the fields of `details` are at the top level. Such
+an event is accepted, and is written in the envelope from then on.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def _phase_in(details: object) -> Any:
 
 
 class AutopilotEventBase(Contract):
-    """What every event says; `phase` is taken from the details where only they name it."""
+    """The fields of every event; if only the details name the phase, `phase` is copied from them."""
 
     timestamp: Timestamp
     phase: Maybe[PhaseId] = None

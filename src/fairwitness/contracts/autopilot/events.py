@@ -1,4 +1,4 @@
-"""Every event of autopilot as one closed union, told apart by its name."""
+"""The union of all autopilot events, discriminated by the event name."""
 
 from typing import Annotated, get_args
 

@@ -12,10 +12,10 @@ from fairwitness.contracts.common.problems import expect
 
 
 class SelfAuditStarted(AutopilotEventBase):
-    """The audit agent is about to be sent out."""
+    """The audit agent is about to be started."""
 
     class Details(Contract):
-        """Which phases are audited against which specification."""
+        """The phases to audit, and the specification."""
 
         phases_to_audit: tuple[PhaseId, ...]
         spec_path: RelPath
@@ -25,10 +25,10 @@ class SelfAuditStarted(AutopilotEventBase):
 
 
 class SelfAuditGapFound(AutopilotEventBase):
-    """A requirement is not met."""
+    """The audit found a requirement that is not met."""
 
     class Details(Contract):
-        """Which requirement, and what is missing."""
+        """The requirement, and what is missing."""
 
         requirement_id: Text
         phase_id: PhaseId
@@ -40,10 +40,10 @@ class SelfAuditGapFound(AutopilotEventBase):
 
 
 class SelfAuditGapFixed(AutopilotEventBase):
-    """A gap was closed, and looked at again."""
+    """A gap was fixed, and the requirement was checked again."""
 
     class Details(Contract):
-        """Which requirement, and by which commit."""
+        """The requirement, and the commit that fixed it."""
 
         requirement_id: Text
         phase_id: PhaseId
@@ -55,10 +55,10 @@ class SelfAuditGapFixed(AutopilotEventBase):
 
 
 class SelfAuditCompleted(AutopilotEventBase):
-    """The audit with all its cycles is over."""
+    """The audit and all its fix cycles ended."""
 
     class Details(Contract):
-        """What it came to."""
+        """The counts of the audit."""
 
         total_requirements_checked: Count
         passed_on_first_check: Count

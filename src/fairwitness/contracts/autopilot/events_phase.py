@@ -1,4 +1,4 @@
-"""Events of a phase, its steps and its tasks, and of the loops that recover it."""
+"""Events of a phase, its steps and its tasks, and of the debug, replan and rollback loops."""
 
 from typing import Literal, Self
 
@@ -21,10 +21,10 @@ from fairwitness.contracts.common.problems import expect
 
 
 class PhaseStarted(AutopilotEventBase):
-    """A phase is in progress."""
+    """A phase started."""
 
     class Details(Contract):
-        """What kind of phase it is, and what it may cost."""
+        """The type of the phase, and its estimated cost."""
 
         phase_name: Maybe[Text] = None
         phase_type: Maybe[PhaseType] = None
@@ -38,7 +38,7 @@ class PhaseCompleted(AutopilotEventBase):
     """A phase passed its gate."""
 
     class Details(Contract):
-        """How well, at what cost, and where it left the branch."""
+        """The score, the cost, and the commit at the end of the phase."""
 
         alignment_score: Maybe[AlignmentScore] = None
         score_band: Maybe[ScoreBand] = None
@@ -50,10 +50,10 @@ class PhaseCompleted(AutopilotEventBase):
 
 
 class PhaseFailed(AutopilotEventBase):
-    """A phase used up its retries."""
+    """A phase failed and has no retries left."""
 
     class Details(Contract):
-        """Why, and where the post-mortem stands."""
+        """The reason, and the path of the post-mortem."""
 
         reason: Maybe[Text] = None
         category: Maybe[FailureCategory] = None
@@ -65,10 +65,10 @@ class PhaseFailed(AutopilotEventBase):
 
 
 class PhaseSkipped(AutopilotEventBase):
-    """`--complete` did not run a phase."""
+    """A `--complete` run skipped a phase."""
 
     class Details(Contract):
-        """Which phase, and why not."""
+        """The phase, and the reason."""
 
         phase_id: PhaseId
         reason: SkipReason
@@ -90,10 +90,10 @@ class PhaseSkipped(AutopilotEventBase):
 
 
 class PhaseStepStarted(AutopilotEventBase):
-    """A step begins."""
+    """A step started."""
 
     class Details(Contract):
-        """The agent and the number of the try."""
+        """The agent, and the number of the attempt."""
 
         agent: Maybe[Text] = None
         attempt: Maybe[Positive] = None
@@ -103,10 +103,10 @@ class PhaseStepStarted(AutopilotEventBase):
 
 
 class StepCompleted(AutopilotEventBase):
-    """A step ended well."""
+    """A step succeeded."""
 
     class Details(Contract):
-        """What it left, and how long it took."""
+        """The output of the step, and its duration."""
 
         output: Maybe[RelPath] = None
         duration_ms: Maybe[Count] = None
@@ -116,10 +116,10 @@ class StepCompleted(AutopilotEventBase):
 
 
 class StepFailed(AutopilotEventBase):
-    """A step ended badly."""
+    """A step failed."""
 
     class Details(Contract):
-        """Why."""
+        """The reason."""
 
         error: Maybe[Text] = None
         category: Maybe[FailureCategory] = None
@@ -132,7 +132,7 @@ class TaskCompleted(AutopilotEventBase):
     """An executor finished a task."""
 
     class Details(Contract):
-        """Which task; without a commit its work was already there."""
+        """The task; it has no commit if its work already existed."""
 
         task: SafeName
         commit: Maybe[Commit] = None
@@ -145,7 +145,7 @@ class TaskFailed(AutopilotEventBase):
     """An executor could not finish a task."""
 
     class Details(Contract):
-        """Which task, and why."""
+        """The task, and the reason."""
 
         task: Maybe[SafeName] = None
         error: Maybe[Text] = None
@@ -156,10 +156,10 @@ class TaskFailed(AutopilotEventBase):
 
 
 class TaskRetried(AutopilotEventBase):
-    """A failed task is tried again."""
+    """A failed task is attempted again."""
 
     class Details(Contract):
-        """The task and the number of the try."""
+        """The task, and the number of the attempt."""
 
         task: Maybe[SafeName] = None
         attempt: Maybe[Positive] = None
@@ -170,10 +170,10 @@ class TaskRetried(AutopilotEventBase):
 
 
 class DebugAttempt(AutopilotEventBase):
-    """The debug loop is entered."""
+    """A debug attempt starts."""
 
     class Details(Contract):
-        """The number of the try and the issues."""
+        """The number of the attempt, and the issues."""
 
         attempt: Maybe[Positive] = None
         task: Maybe[SafeName] = None
@@ -184,10 +184,10 @@ class DebugAttempt(AutopilotEventBase):
 
 
 class ReplanAttempt(AutopilotEventBase):
-    """The plan is made anew."""
+    """The phase is planned again."""
 
     class Details(Contract):
-        """The number of the try and the score before it."""
+        """The number of the attempt, and the score before it."""
 
         attempt: Maybe[Positive] = None
         reason: Maybe[Text] = None
@@ -201,7 +201,7 @@ class RollbackInitiated(AutopilotEventBase):
     """The phase's commits are about to be reverted."""
 
     class Details(Contract):
-        """Why, from where, and to where."""
+        """The reason, the current commit, and the commit to return to."""
 
         reason: Maybe[Text] = None
         rollback_from: Maybe[Commit] = None
@@ -215,7 +215,7 @@ class RollbackCompleted(AutopilotEventBase):
     """The phase's commits were reverted."""
 
     class Details(Contract):
-        """From where, to where, and the branch that keeps what was reverted."""
+        """The commits before and after, and the branch that keeps the reverted commits."""
 
         rollback_from: Maybe[Commit] = None
         rollback_to: Maybe[Commit] = None
@@ -226,10 +226,10 @@ class RollbackCompleted(AutopilotEventBase):
 
 
 class HumanVerdictRecorded(AutopilotEventBase):
-    """A person judged a deferred phase."""
+    """A person gave a verdict on a deferred phase."""
 
     class Details(Contract):
-        """What they said."""
+        """The person's verdict."""
 
         verdict: Maybe[HumanWord] = None
         issues: Maybe[Texts] = None
@@ -239,10 +239,10 @@ class HumanVerdictRecorded(AutopilotEventBase):
 
 
 class UnnecessaryDeferralWarning(AutopilotEventBase):
-    """A phase was put to a person although nothing automatic had failed."""
+    """A phase was deferred to a person although no automatic check had failed."""
 
     class Details(Contract):
-        """The task that asked for the person."""
+        """The task that requested a person."""
 
         checkpoint_task_id: Maybe[SafeName] = None
         task_description: Maybe[Text] = None
@@ -252,10 +252,10 @@ class UnnecessaryDeferralWarning(AutopilotEventBase):
 
 
 class AutonomousResolutionSuccess(AutopilotEventBase):
-    """A phase with tasks for a person was settled without one."""
+    """A phase with tasks for a person was completed without one."""
 
     class Details(Contract):
-        """How sure the verifier was."""
+        """The verifier's confidence."""
 
         autonomous_confidence: Maybe[Grade] = None
 

@@ -1,4 +1,4 @@
-"""Events of confidence enforcement and of the quality flags."""
+"""Events of the confidence threshold and of the quality flags."""
 
 from typing import Annotated, Literal, Self
 
@@ -16,10 +16,10 @@ _Iteration = Annotated[int, Strict(), Field(ge=1, le=5)]
 
 
 class RemediationStarted(AutopilotEventBase):
-    """A phase below the threshold is worked on again."""
+    """A remediation cycle starts for a phase below the threshold."""
 
     class Details(Contract):
-        """Which cycle, from which score, with how many deficiencies."""
+        """The cycle, the current score, and the number of deficiencies."""
 
         phase_id: PhaseId
         cycle: _Cycle
@@ -32,10 +32,10 @@ class RemediationStarted(AutopilotEventBase):
 
 
 class RemediationCompleted(AutopilotEventBase):
-    """A remediation cycle is over."""
+    """A remediation cycle ended."""
 
     class Details(Contract):
-        """What it brought."""
+        """The scores before and after the cycle."""
 
         phase_id: PhaseId
         cycle: _Cycle
@@ -56,10 +56,10 @@ class RemediationCompleted(AutopilotEventBase):
 
 
 class ConfidenceDiagnosticWritten(AutopilotEventBase):
-    """The diagnostic of a phase below nine was written."""
+    """The diagnostic of a phase with a score below nine was written."""
 
     class Details(Contract):
-        """Where it stands, and how many ways up it names."""
+        """The path of the diagnostic, and the number of improvements it names."""
 
         phase_id: PhaseId
         alignment_score: AlignmentScore
@@ -72,10 +72,10 @@ class ConfidenceDiagnosticWritten(AutopilotEventBase):
 
 
 class ForceIncompleteMarked(AutopilotEventBase):
-    """A phase goes on below the threshold because remediation is exhausted."""
+    """A phase is accepted below the threshold because its remediation cycles are used up."""
 
     class Details(Contract):
-        """The score it ended with, and after how many cycles."""
+        """The final score, and the number of cycles."""
 
         phase_id: PhaseId
         final_score: AlignmentScore
@@ -91,7 +91,7 @@ class ForceReexecutionStarted(AutopilotEventBase):
     """`--force` runs a finished phase again."""
 
     class Details(Contract):
-        """What it was before; a phase that a person passed may have no score."""
+        """The previous score and status; a phase that a person passed may have no score."""
 
         previous_score: AlignmentScore | None
         previous_status: PhaseStatus
@@ -101,10 +101,10 @@ class ForceReexecutionStarted(AutopilotEventBase):
 
 
 class QualityRemediationStarted(AutopilotEventBase):
-    """`--quality` begins a cycle."""
+    """A `--quality` cycle starts."""
 
     class Details(Contract):
-        """Which cycle, from which score, towards which."""
+        """The cycle, the current score, and the target."""
 
         cycle: Maybe[_QualityCycle] = None
         current_score: Maybe[AlignmentScore] = None
@@ -115,10 +115,10 @@ class QualityRemediationStarted(AutopilotEventBase):
 
 
 class QualityRemediationCompleted(AutopilotEventBase):
-    """`--quality` ended a cycle."""
+    """A `--quality` cycle ended."""
 
     class Details(Contract):
-        """What it brought."""
+        """The scores before and after the cycle, and the target."""
 
         cycle: _QualityCycle
         old_score: AlignmentScore
@@ -130,10 +130,10 @@ class QualityRemediationCompleted(AutopilotEventBase):
 
 
 class QualityExhausted(AutopilotEventBase):
-    """`--quality` used its cycles without reaching the target."""
+    """All `--quality` cycles are used up and the target is not reached."""
 
     class Details(Contract):
-        """Where it ended."""
+        """The number of cycles, the final score, and the target."""
 
         cycles: Maybe[_QualityCycle] = None
         final_score: Maybe[AlignmentScore] = None
@@ -144,10 +144,10 @@ class QualityExhausted(AutopilotEventBase):
 
 
 class GapsIterationStarted(AutopilotEventBase):
-    """`--gaps` takes up one deficiency."""
+    """A `--gaps` iteration starts to work on one deficiency."""
 
     class Details(Contract):
-        """Which one, from which score."""
+        """The deficiency, and the current score."""
 
         iteration: Maybe[_Iteration] = None
         deficiency: Maybe[Text] = None
@@ -158,10 +158,10 @@ class GapsIterationStarted(AutopilotEventBase):
 
 
 class GapsIterationCompleted(AutopilotEventBase):
-    """`--gaps` is done with one deficiency."""
+    """A `--gaps` iteration ended."""
 
     class Details(Contract):
-        """What it brought, and what is left."""
+        """The scores before and after the iteration, and the number of remaining deficiencies."""
 
         iteration: _Iteration
         deficiency_addressed: Text
@@ -174,10 +174,10 @@ class GapsIterationCompleted(AutopilotEventBase):
 
 
 class GapsExhausted(AutopilotEventBase):
-    """`--gaps` used its iterations without reaching the target."""
+    """All `--gaps` iterations are used up and the target is not reached."""
 
     class Details(Contract):
-        """Where it ended."""
+        """The number of iterations, the final score, and the target."""
 
         iterations: Maybe[_Iteration] = None
         final_score: Maybe[AlignmentScore] = None
@@ -188,10 +188,10 @@ class GapsExhausted(AutopilotEventBase):
 
 
 class DiscussSessionStarted(AutopilotEventBase):
-    """`--discuss` begins."""
+    """A `--discuss` session starts."""
 
     class Details(Contract):
-        """Which phases are talked about."""
+        """The phases to discuss."""
 
         target_phases: Maybe[tuple[PhaseId, ...]] = None
 
@@ -200,10 +200,10 @@ class DiscussSessionStarted(AutopilotEventBase):
 
 
 class DiscussAnswersRecorded(AutopilotEventBase):
-    """A person's answers about a phase were kept."""
+    """A person's answers about a phase were stored."""
 
     class Details(Contract):
-        """How many questions were asked and answered."""
+        """The number of questions asked and answered."""
 
         questions_asked: Count
         questions_answered: Count
@@ -223,10 +223,10 @@ class DiscussAnswersRecorded(AutopilotEventBase):
 
 
 class FlagMutualExclusivityError(AutopilotEventBase):
-    """Flags that exclude each other were given together."""
+    """Mutually exclusive flags were given together."""
 
     class Details(Contract):
-        """Which ones."""
+        """The flags."""
 
         flags: Maybe[Annotated[Texts, Field(min_length=2)]] = None
 

@@ -1,4 +1,4 @@
-"""Events of a whole run, of its breaker, and of its state file."""
+"""Events of a whole run, of its circuit breaker, and of its state file."""
 
 from typing import Annotated, Literal
 
@@ -23,10 +23,10 @@ _Phases = tuple[PhaseId, ...]
 
 
 class AutopilotRunStarted(AutopilotEventBase):
-    """A new run begins."""
+    """A new run started."""
 
     class Details(Contract):
-        """What is to be run, and how strictly."""
+        """The phases to run, the flags, and the score to reach."""
 
         run_id: Maybe[AutopilotRunId] = None
         phases: Maybe[_Phases] = None
@@ -39,10 +39,10 @@ class AutopilotRunStarted(AutopilotEventBase):
 
 
 class AutopilotRunCompleted(AutopilotEventBase):
-    """Every phase passed."""
+    """All phases of the run passed."""
 
     class Details(Contract):
-        """What the run came to."""
+        """The totals of the run."""
 
         phases_completed: Maybe[Count] = None
         duration_minutes: Maybe[Amount] = None
@@ -56,7 +56,7 @@ class RunHalted(AutopilotEventBase):
     """The run stopped before its end."""
 
     class Details(Contract):
-        """Why, and in which status it was left."""
+        """The reason, and the status in which the run was left."""
 
         reason: Maybe[Text] = None
         status: Maybe[AutopilotRunStatus] = None
@@ -66,10 +66,10 @@ class RunHalted(AutopilotEventBase):
 
 
 class AutopilotRunResumed(AutopilotEventBase):
-    """A run that had stopped goes on."""
+    """A stopped run continues."""
 
     class Details(Contract):
-        """From where, and after which status."""
+        """The previous status, and the phase and step to continue from."""
 
         previous_status: Maybe[AutopilotRunStatus] = None
         from_phase: Maybe[PhaseId] = None
@@ -80,10 +80,10 @@ class AutopilotRunResumed(AutopilotEventBase):
 
 
 class CircuitBreakerOpened(AutopilotEventBase):
-    """A limit was exceeded; nothing more is started."""
+    """A limit was exceeded; no further work is started."""
 
     class Details(Contract):
-        """Which setting tripped, at what value."""
+        """The setting that was exceeded, and its value."""
 
         setting: Maybe[Text] = None
         value: Maybe[Count] = None
@@ -95,10 +95,10 @@ class CircuitBreakerOpened(AutopilotEventBase):
 
 
 class CircuitBreakerClosed(AutopilotEventBase):
-    """The cause is gone; work may be started again."""
+    """The cause is gone; work may start again."""
 
     class Details(Contract):
-        """What made it close."""
+        """The reason why the breaker closed."""
 
         reason: Maybe[Text] = None
 
@@ -110,7 +110,7 @@ class CheckpointWritten(AutopilotEventBase):
     """The state file was written."""
 
     class Details(Contract):
-        """Which file, and its hash."""
+        """The path of the file, and its hash."""
 
         path: Maybe[RelPath] = None
         hash: Maybe[Sha256] = None
@@ -120,10 +120,10 @@ class CheckpointWritten(AutopilotEventBase):
 
 
 class HighDeferRateWarning(AutopilotEventBase):
-    """Too many phases are put to a person."""
+    """Too many phases are deferred to a person."""
 
     class Details(Contract):
-        """The count, and the share it makes."""
+        """The number of deferred phases, and their share."""
 
         human_deferred_count: Maybe[Count] = None
         total_phases_processed: Maybe[Count] = None
@@ -134,10 +134,10 @@ class HighDeferRateWarning(AutopilotEventBase):
 
 
 class DeferralThresholdAdjusted(AutopilotEventBase):
-    """The confidence that avoids a deferral moved, following the human verdicts."""
+    """The confidence from which a phase is not deferred changed, following the human verdicts."""
 
     class Details(Contract):
-        """From where to where, and why."""
+        """The old and new confidence, and the verdicts behind the change."""
 
         old_confidence: Maybe[Grade] = None
         new_confidence: Maybe[Grade] = None
@@ -152,7 +152,7 @@ class BatchCompletionReport(AutopilotEventBase):
     """The report of a `--complete` run was written."""
 
     class Details(Contract):
-        """The report's counts, and where it stands."""
+        """The counts of the report, and its path."""
 
         phases_attempted: Count
         phases_succeeded: Count
@@ -169,7 +169,7 @@ class ContextMappingStarted(AutopilotEventBase):
     """The context of some phases is about to be scored."""
 
     class Details(Contract):
-        """Which phases, and by what command."""
+        """The phases, and the mode."""
 
         target_phases: _Phases
         mode: Text
@@ -179,10 +179,10 @@ class ContextMappingStarted(AutopilotEventBase):
 
 
 class ContextMappingCompleted(AutopilotEventBase):
-    """The context of the phases was scored, and questions were asked."""
+    """The context of the phases was scored, and its questions were generated."""
 
     class Details(Contract):
-        """How much was scored, asked and answered."""
+        """The number of phases scored, and of questions generated and answered."""
 
         phases_scored: Count
         phases_below_threshold: Count
@@ -195,7 +195,7 @@ class ContextMappingCompleted(AutopilotEventBase):
 
 
 class _Uniform(Contract):
-    """The row of nearly equal scores that raised the suspicion."""
+    """The consecutive scores that are nearly equal."""
 
     count: Maybe[Count] = None
     lowest: Maybe[AlignmentScore] = None
@@ -204,30 +204,30 @@ class _Uniform(Contract):
 
 
 class RubberStampWarning(AutopilotEventBase):
-    """Three scores in a row hardly differ."""
+    """Three consecutive scores are nearly equal."""
 
     class Details(_Uniform):
-        """The uniform scores."""
+        """The nearly equal scores."""
 
     event: Literal["rubber_stamp_warning"]
     details: Details
 
 
 class RubberStampEnhanced(AutopilotEventBase):
-    """Five scores in a row hardly differ: the next phase is verified harder."""
+    """Five consecutive scores are nearly equal; the next phase is verified more thoroughly."""
 
     class Details(_Uniform):
-        """The uniform scores."""
+        """The nearly equal scores."""
 
     event: Literal["rubber_stamp_enhanced"]
     details: Details
 
 
 class RubberStampCritical(AutopilotEventBase):
-    """Seven scores in a row hardly differ: their phases are marked."""
+    """Seven consecutive scores are nearly equal; their phases are marked as suspect."""
 
     class Details(_Uniform):
-        """The uniform scores."""
+        """The nearly equal scores."""
 
     event: Literal["rubber_stamp_critical"]
     details: Details

@@ -1,4 +1,4 @@
-"""What a command that the harness ran for a criterion came to."""
+"""The result of a command that Fair Witness ran for a criterion."""
 
 from typing import Self
 
@@ -11,7 +11,7 @@ from fairwitness.contracts.common.vocabulary import Assessment
 
 
 class ExecutionResult(Contract):
-    """One command; it has no exit code only if it did not end by itself."""
+    """The result of one command; it has no exit code if the command did not end by itself."""
 
     criterion: Text
     command: Text

@@ -1,7 +1,7 @@
-"""What autopilot's rules are told: the roadmap, how a step ended, what was used, and what an event says beside itself.
+"""The input of autopilot's rules: the roadmap, the result of a step, the usage, and the facts beside an event.
 
-The events' published details leave out what the state file keeps of a step. `EventFacts` travels beside them in an
-envelope's data, so that the state file is a fold over events and nothing else.
+The published details of an event leave out what the state file stores of a step. `EventFacts` is part of the envelope's
+data beside them, so that the state file can be computed from the events alone.
 """
 
 from enum import StrEnum
@@ -44,14 +44,14 @@ class RunSetup(Contract):
 
 
 class StepFailureCause(Contract):
-    """Why a step ended badly: its category, and the first line of what was printed."""
+    """Why a step failed: the category, and the first line of the output."""
 
     category: FailureCategory
     first_line: Text
 
 
 class StepEffect(Contract):
-    """The effect of a step, as Fair Witness measured it."""
+    """The effect of a step, measured by Fair Witness."""
 
     step: StepName
     new_commits: Count
@@ -62,7 +62,7 @@ class StepEffect(Contract):
 
 
 class RunUsage(Contract):
-    """What a phase and the whole run have used so far, in whole minutes and tokens."""
+    """What a phase and the whole run used so far, in whole minutes and tokens."""
 
     phase_tokens: Count
     phase_minutes: Count
@@ -102,7 +102,7 @@ class EventFacts(Contract):
     """The entry of the step that ended; entries of other steps are left out."""
     outcome: Maybe[StepEffect] = None
     tokens: Maybe[Count] = None
-    """Tokens used since the event before."""
+    """Tokens used since the previous event."""
     deferral: Maybe[DeferralFacts] = None
     context_pct: Maybe[Percent] = None
 

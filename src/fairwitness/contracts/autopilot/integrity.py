@@ -1,7 +1,7 @@
-"""What the integrity checks look at when a phase returns, and what each of them may answer.
+"""The input of the integrity checks when a phase returns, and their possible answers.
 
-Nothing here is an agent's account of itself, except where the field says so: who ran, how long it took, which commits
-exist and how commands ended is what the harness saw.
+Unless a field says otherwise, these are observations of Fair Witness and not claims of an agent: which steps ran, how
+long they took, which commits exist, and how commands ended.
 """
 
 from enum import StrEnum
@@ -64,17 +64,17 @@ class HarnessFacts(Contract):
     ran: tuple[StepRun, ...]
     phase_seconds: Amount
     verification_seconds: Amount | None
-    """How long the verification took by the harness's clock; None if there was none."""
+    """The measured duration of the verification; None if there was none."""
     commits: tuple[Commit, ...]
-    """The commits of the phase that exist, by their full hashes."""
+    """The existing commits of the phase, as full hashes."""
     checks: AutomatedChecks
-    """The project's own commands; false is one that the phase left broken."""
+    """The results of the project's own commands; false means that the phase broke it."""
     executions: tuple[ExecutionResult, ...]
     """The last run of the command of each criterion that the plan or the roadmap names."""
 
 
 class Opinions(Contract):
-    """What the agents that judge returned, and the text in which the rater wrote its score."""
+    """The returns of the agents that judge, and the text in which the rating agent wrote its score."""
 
     verification: VerifierReturn | None
     judgement: JudgeReturn | None
@@ -83,7 +83,7 @@ class Opinions(Contract):
 
 
 class PlannedTasks(Contract):
-    """The tasks of the plan: which of them ask for a person, and how the others came out."""
+    """The tasks of the plan: those that require a person, and the results of the others."""
 
     checkpoints: tuple[SafeName, ...]
     auto_passed: Count
@@ -91,20 +91,20 @@ class PlannedTasks(Contract):
 
 
 class PhaseStanding(Contract):
-    """The position of a phase in its run: earlier scores, the threshold, and what was done to reach it."""
+    """The context of a phase in its run: earlier scores, the threshold, and what was done to reach it."""
 
     earlier_tenths: tuple[Count, ...]
     threshold_tenths: Count
     cycles: Count
     cycle_limit: Count
     deferral_limit: Grade
-    """The verifier's confidence from which a phase is not put to a person."""
+    """The verifier's confidence from which a phase is not deferred to a person."""
     category: FailureCategory | None
-    """The category of its failure, if it failed."""
+    """The category of the failure, if the phase failed."""
     way_up: tuple[PathItem, ...] | None
-    """The items of its diagnostic; None if there is no diagnostic."""
+    """The items of the phase's diagnostic; None if there is no diagnostic."""
     paths: frozenset[RelPath]
-    """Every file that an item may name: those that exist, and those that the plan would create."""
+    """All files that an item may name: existing files, and files that the plan would create."""
     enforced: Flag
     """Whether steps were already repeated because a check required it."""
 

@@ -61,7 +61,7 @@ class RunMetrics(Contract):
 
 
 class MetricsFile(RootModel[tuple[RunMetrics, ...]]):
-    """All finished runs, oldest first; the file is a bare array."""
+    """All finished runs, oldest first; the file is a JSON array."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -93,14 +93,14 @@ class Spread(Contract):
 class History(Contract):
     """Statistics over all runs."""
 
-    total_runs: Annotated[int, Strict(), Field(ge=2)]  # a trend needs two
+    total_runs: Annotated[int, Strict(), Field(ge=2)]  # a trend needs two runs
     success_rate: Spread
     avg_alignment: Spread | None
     total_cost: Spread
 
 
 class TrendSummary(Contract):
-    """This run compared with the previous one; a positive delta is a rise."""
+    """This run compared with the previous one; a positive delta is an increase."""
 
     success_rate_delta: Annotated[Number, Field(ge=-1, le=1)]
     avg_alignment_delta: Annotated[float, Strict(), Field(ge=-10, le=10, allow_inf_nan=False)] | None
@@ -110,13 +110,13 @@ class TrendSummary(Contract):
 
 
 class Trend(Contract):
-    """The trend as a document."""
+    """The document that holds the trend."""
 
     trend_summary: TrendSummary
 
 
 class TaskTokens(Contract):
-    """Tokens of one task, by its complexity."""
+    """The tokens of one task, by complexity."""
 
     simple: Positive = 15_000
     medium: Positive = 30_000
@@ -124,7 +124,7 @@ class TaskTokens(Contract):
 
 
 class DefaultEstimates(Contract):
-    """Tokens of a phase that has no plan yet, by its type."""
+    """The tokens of a phase that has no plan yet, by type."""
 
     protocol: Positive = 150_000
     ui: Positive = 250_000
@@ -143,6 +143,6 @@ class CostEstimation(Contract):
 
 
 class CostConstants(Contract):
-    """The constants as a document."""
+    """The document that holds the constants."""
 
     cost_estimation: CostEstimation

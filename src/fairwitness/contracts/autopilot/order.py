@@ -46,7 +46,7 @@ class AutopilotSettings(Contract):
 
 
 class EarlierPhase(Contract):
-    """A phase that an earlier run finished, as that run left it."""
+    """A phase that an earlier run finished, with its state at the end of that run."""
 
     status: PhaseStatus
     alignment_score: AlignmentScore | None

@@ -1,7 +1,7 @@
-"""A pass through the steps of a phase: what it is for, how each step ended, and what followed from its return.
+"""A pass through the steps of a phase: its kind, the result of each step, and the decision after it returns.
 
-The first pass of a phase is the whole pipeline. Later ones are cycles over what a rating left, the parts of a phase
-that was split, or the steps that an integrity check wants to see done again.
+The first pass of a phase is the whole pipeline. Later passes are improvement cycles after a rating, parts of a phase
+that was split, or repetitions of steps that an integrity check requires.
 """
 
 from enum import StrEnum
@@ -28,14 +28,14 @@ class PassKind(StrEnum):
 
 
 class PhasePass(Contract):
-    """One pass when it starts."""
+    """The description of a pass when it starts."""
 
     phase: PhaseId
     number: Positive
     """The number of the pass within its phase and run."""
     kind: PassKind
     start: Commit
-    """The target's commit at the start; the pass changed what came after it."""
+    """The target's commit at the start of the pass; later commits are the work of the pass."""
     checkpoint: Commit
     """The target's commit before the phase; a failed phase is reset to it."""
     loop: Maybe[ImprovementLoop] = None
@@ -63,16 +63,16 @@ class PhasePass(Contract):
 
 
 class StepResult(Contract):
-    """The result of one step of a pass, as far as the next step depends on it."""
+    """The result of one step of a pass, as far as later steps depend on it."""
 
     step: StepName
     number: Positive
     """The number of the step's execution in this pass."""
     good: Flag
     route: Maybe[TriageRoute] = None
-    """What triage decided."""
+    """The decision of triage."""
     recommendation: Maybe[Recommendation] = None
-    """What the judge asked for."""
+    """The recommendation of the judge."""
     score_tenths: Maybe[Annotated[int, Field(ge=0, le=100)]] = None
     """The final score of the rating, after deductions."""
     defers: Flag = False
@@ -82,7 +82,7 @@ class StepResult(Contract):
     issues: Texts = ()
     """The remaining issues."""
     halt: Maybe[Text] = None
-    """Why the run must not start anything more."""
+    """Why the run must not start further work."""
 
 
 class PassMoveKind(StrEnum):
@@ -93,7 +93,7 @@ class PassMoveKind(StrEnum):
 
 
 class PassMove(Contract):
-    """The next step, or how the pass ends and why."""
+    """The next step, or how and why the pass ends."""
 
     kind: PassMoveKind
     step: Maybe[StepName] = None
@@ -105,7 +105,7 @@ class PassMove(Contract):
 
 
 class AfterPass(StrEnum):
-    """What the run does with a phase whose pass returned."""
+    """What the run does with a phase after a pass."""
 
     SETTLED = "settled"
     ONCE_MORE = "once_more"

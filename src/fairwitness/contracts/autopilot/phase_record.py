@@ -1,4 +1,4 @@
-"""What the state file remembers of one phase and of each of its steps."""
+"""The record of one phase and of its steps in the state file."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -34,7 +34,7 @@ from fairwitness.contracts.common.problems import expect
 
 
 class TaskStatus(StrEnum):
-    """Where a task of the plan stands."""
+    """The status of a task of the plan."""
 
     NOT_STARTED = "not_started"
     IN_PROGRESS = "in_progress"
@@ -44,21 +44,21 @@ class TaskStatus(StrEnum):
 
 
 class PreflightStep(Contract):
-    """How the preflight went."""
+    """The result of the preflight."""
 
     status: CheckState
     timestamp: Timestamp
 
 
 class TriageStep(Contract):
-    """Which way triage sent the phase."""
+    """The route that triage chose for the phase."""
 
     status: TriageRoute
     pass_ratio: Fraction
 
 
 class DocumentStep(Contract):
-    """A step that leaves a document behind: its path and its hash stand once it is completed."""
+    """A step that writes a document; a completed step has the path and the hash of the document."""
 
     status: WorkState
     output: Maybe[RelPath] = None
@@ -72,20 +72,20 @@ class DocumentStep(Contract):
 
 
 class PlanStep(DocumentStep):
-    """The plan, and how often it went through the checker."""
+    """The plan, and how many times the plan checker reviewed it."""
 
     validation_rounds: Maybe[Count] = None
 
 
 class PlanCheckStep(Contract):
-    """What the plan checker said."""
+    """The result of the plan checker."""
 
     status: CheckState
     confidence: Maybe[Grade] = None
 
 
 class TaskRecord(Contract):
-    """One task: a completed one without a commit found its work already there."""
+    """One task; a completed task has no commit if its work already existed."""
 
     status: TaskStatus
     commit: Maybe[Commit] = None
@@ -93,14 +93,14 @@ class TaskRecord(Contract):
 
 
 class ExecuteStep(Contract):
-    """The tasks of the plan, by their id."""
+    """The tasks of the plan by id."""
 
     status: WorkState
     tasks: Mapping[SafeName, TaskRecord]
 
 
 class AutomatedChecks(Contract):
-    """How the project's own commands went."""
+    """The results of the project's own commands."""
 
     compile: CheckWord
     tests: CheckWord
@@ -109,7 +109,7 @@ class AutomatedChecks(Contract):
 
 
 class VerifyStep(Contract):
-    """What the verification came to; checks and scope stand once there is a verdict."""
+    """The result of the verification; a verdict comes with checks and scope."""
 
     status: CheckState
     automated: Maybe[AutomatedChecks] = None
@@ -124,14 +124,14 @@ class VerifyStep(Contract):
 
 
 class JudgeStep(Contract):
-    """What the judge recommended, and what worried it."""
+    """The judge's recommendation and concerns."""
 
     recommendation: Recommendation
     concerns: Texts
 
 
 class RateStep(Contract):
-    """The alignment score and its band; both stand once there is a verdict."""
+    """The alignment score and its band; a verdict comes with both."""
 
     status: CheckState
     alignment_score: Maybe[AlignmentScore] = None
@@ -149,7 +149,7 @@ class RateStep(Contract):
 
 
 class PhaseSteps(Contract):
-    """The steps a phase has begun; the others are left out."""
+    """The steps that a phase has started; other steps are left out."""
 
     preflight: Maybe[PreflightStep] = None
     triage: Maybe[TriageStep] = None
@@ -163,7 +163,7 @@ class PhaseSteps(Contract):
 
 
 class HumanVerifyJustification(Contract):
-    """Which task of the plan made the phase wait for a person."""
+    """The task of the plan because of which the phase is deferred to a person."""
 
     checkpoint_task_id: SafeName
     task_description: Text
@@ -182,7 +182,7 @@ class HumanVerifyJustification(Contract):
 
 
 class HumanVerdict(Contract):
-    """What a person decided about a deferred phase."""
+    """A person's verdict on a deferred phase."""
 
     verdict: HumanWord
     timestamp: Timestamp
@@ -198,8 +198,8 @@ class HumanVerdict(Contract):
 class PhaseRecord(Contract):
     """One phase of the run.
 
-    Whether a score suffices is not this shape's business: the seed's own example is completed at 8.2 of 9 without
-    remediation, and is read; `rules` decides.
+    This contract does not check whether a score is sufficient; `rules` does. The specification's own example is
+    completed with 8.2 at a threshold of 9, without remediation, and must be readable.
     """
 
     phase_type: PhaseType

@@ -1,4 +1,4 @@
-"""What a phase as a whole returns to the run."""
+"""The return of a whole phase to the run."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -34,7 +34,7 @@ class PhaseOutcome(StrEnum):
 
 
 class JudgedStatus(StrEnum):
-    """How a step that judges ended."""
+    """The result of a step that judges."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -42,7 +42,7 @@ class JudgedStatus(StrEnum):
 
 
 class WorkedStatus(StrEnum):
-    """How a step that produces something ended."""
+    """The result of a step that produces something."""
 
     COMPLETED = "completed"
     PARTIAL = "partial"
@@ -51,7 +51,7 @@ class WorkedStatus(StrEnum):
 
 
 class TriagedStatus(StrEnum):
-    """Which way triage sent the phase, if it came to that."""
+    """The route that triage chose, or that triage was skipped."""
 
     FULL_PIPELINE = "full_pipeline"
     VERIFY_ONLY = "verify_only"
@@ -59,7 +59,7 @@ class TriagedStatus(StrEnum):
 
 
 class AutomatedWords(AgentDocument):
-    """How the project's own commands went."""
+    """The results of the project's own commands."""
 
     compile: CheckWord
     build: CheckWord
@@ -67,7 +67,7 @@ class AutomatedWords(AgentDocument):
 
 
 class PhaseEvidence(AgentDocument):
-    """What was looked at and run."""
+    """The files inspected and the commands run."""
 
     files_checked: Texts
     commands_run: Texts
@@ -75,7 +75,7 @@ class PhaseEvidence(AgentDocument):
 
 
 class HumanVerifyClaim(AgentDocument):
-    """Which task of the plan asks for a person."""
+    """The task of the plan that requires a person."""
 
     checkpoint_task_id: SafeName
     task_description: Text
@@ -104,7 +104,7 @@ class SubPhase(AgentDocument):
 
 
 class SplitDetails(AgentDocument):
-    """Into which parts a phase should be split, and why."""
+    """The parts into which a phase should be split, and the reason."""
 
     reason: Text
     recommended_sub_phases: Annotated[tuple[SubPhase, ...], Field(min_length=2)]
@@ -119,20 +119,20 @@ class SplitDetails(AgentDocument):
 
 
 class JudgedStep(AgentDocument):
-    """A step that judges, and whether an agent of its own did it."""
+    """A step that judges, and whether a separate agent did it."""
 
     status: JudgedStatus
     agent_spawned: Flag
 
 
 class PlanCheckedStep(JudgedStep):
-    """The plan check, with how sure it was."""
+    """The plan check and its confidence."""
 
     confidence: Maybe[Grade] = None
 
 
 class RatedStep(JudgedStep):
-    """The rating, with its score and band."""
+    """The rating with its score and band."""
 
     alignment_score: Maybe[AlignmentScore] = None
     score_band: Maybe[ScoreBand] = None
@@ -145,7 +145,7 @@ class RatedStep(JudgedStep):
 
 
 class WorkedStep(AgentDocument):
-    """A step that produces something, and why it was skipped if it was."""
+    """A step that produces something, and the reason if it was skipped."""
 
     status: WorkedStatus
     agent_spawned: Flag
@@ -153,7 +153,7 @@ class WorkedStep(AgentDocument):
 
 
 class TriagedStep(AgentDocument):
-    """Triage, with the share of criteria that held already."""
+    """Triage, with the share of criteria that already hold."""
 
     status: TriagedStatus
     agent_spawned: Flag
@@ -161,7 +161,7 @@ class TriagedStep(AgentDocument):
 
 
 class PipelineSteps(AgentDocument):
-    """All nine steps, the skipped ones too."""
+    """All nine steps, including the skipped ones."""
 
     preflight: JudgedStep
     triage: TriagedStep
@@ -175,9 +175,10 @@ class PipelineSteps(AgentDocument):
 
 
 class PhaseReturn(AgentDocument):
-    """The one document a phase hands to the run.
+    """The document that a phase returns to the run.
 
-    Whether a phase may pass with what it says is for `rules`; here only what a status obliges it to say.
+    `rules` decides whether the phase passes. This contract only checks that the document has the fields that its status
+    requires.
     """
 
     phase: PhaseId

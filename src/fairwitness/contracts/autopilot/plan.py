@@ -1,4 +1,4 @@
-"""The plan of a phase as its planner returns it: tasks, each with criteria, commands and a script of its own."""
+"""The plan of a phase as returned by its planner: tasks with criteria, commands and a script."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -20,7 +20,7 @@ class TaskKind(StrEnum):
 
 
 class PlanCriterion(AgentDocument):
-    """What must hold, and the command that fails as long as it does not."""
+    """A criterion, and a command that fails until the criterion holds."""
 
     criterion: Text
     command: Text
@@ -28,11 +28,11 @@ class PlanCriterion(AgentDocument):
 
 ID_LIMIT = 64
 RESERVED = frozenset({"cycle", "debug"})
-"""What the work of a phase is called that stands in no plan."""
+"""Names for work of a phase that is not in the plan; no task may use them."""
 
 
 class PlanTask(AgentDocument):
-    """One task of the plan, with all that somebody who carries it out will see."""
+    """One task of the plan, with everything that its executor sees."""
 
     id: SafeName
     kind: TaskKind
@@ -43,13 +43,13 @@ class PlanTask(AgentDocument):
     criteria: Annotated[tuple[PlanCriterion, ...], Field(min_length=1)]
     done: Text
     requirements: Texts
-    """Requirements and success criteria of the phase that the task serves."""
+    """The requirements and success criteria of the phase that the task serves."""
     script: Maybe[Prose] = None
-    """A shell script that prints PASS or FAIL for each criterion and ends with an error if one failed."""
+    """A shell script that prints PASS or FAIL for each criterion and exits with an error if one failed."""
 
 
 class PhasePlan(PlannerReturn):
-    """The plan with its tasks; its numbers are those of the tasks."""
+    """The plan with its tasks; its counts must match the tasks."""
 
     tasks: Annotated[tuple[PlanTask, ...], Field(min_length=1)]
 
@@ -65,7 +65,7 @@ class PhasePlan(PlannerReturn):
 
     @model_validator(mode="after")
     def _no_id_continues_another(self) -> Self:
-        """Attempts and checks are called after their task, so one id must not read as the check of another."""
+        """Refuse an id that reads as the check of another task: attempts and checks are named after their task."""
         names = {task.id.lower() for task in self.tasks}
         continued = any(name.startswith(f"{other}-") for name in names for other in (*names, *RESERVED))
         expected = "ids of which none is another one with something behind it, nor cycle or debug"

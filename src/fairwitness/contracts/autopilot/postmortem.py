@@ -12,7 +12,7 @@ from fairwitness.contracts.common.ids import Commit, PhaseId
 
 
 class TimelineStatus(StrEnum):
-    """How one moment of the story went."""
+    """The status of one entry of the timeline."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -30,7 +30,7 @@ class RootCause(Contract):
 
 
 class TimelineEntry(Contract):
-    """One moment on the way to the failure."""
+    """One event on the way to the failure."""
 
     timestamp: Timestamp
     step: TraceStep
@@ -39,14 +39,14 @@ class TimelineEntry(Contract):
 
 
 class PostMortemEvidence(Contract):
-    """What was run and looked at."""
+    """The commands run and the files inspected."""
 
     commands_run: Texts
     files_checked: Texts
 
 
 class AttemptedFix(Contract):
-    """One debug attempt; without a commit it changed nothing."""
+    """One debug attempt; it has no commit if it changed nothing."""
 
     attempt: Positive
     description: Text
@@ -56,7 +56,7 @@ class AttemptedFix(Contract):
 
 
 class PostMortem(Contract):
-    """Why a phase failed, and the rule that keeps the next one from it."""
+    """Why a phase failed, and a rule that prevents it from happening again."""
 
     phase_id: PhaseId
     phase_name: Text

@@ -68,11 +68,11 @@ class ScoreEntry(Contract):
     score: AlignmentScore
     timestamp: Timestamp
     flag: ScoreFlag
-    cycle: Annotated[int, Strict(), Field(ge=0, le=5)]  # 0 first; --quality runs 3 cycles, --gaps 5
+    cycle: Annotated[int, Strict(), Field(ge=0, le=5)]  # 0 at first; --quality runs up to 3, --gaps up to 5
 
 
 class ScoreHistory(Contract):
-    """The part of a phase record that the quality flags keep."""
+    """The quality flags' part of a phase record."""
 
     score_history: tuple[ScoreEntry, ...]
     quality_exhausted: Flag
@@ -80,7 +80,7 @@ class ScoreHistory(Contract):
 
 
 class RatedExecution(AgentDocument):
-    """The run of a command behind one criterion's score; it has no exit code if it did not end."""
+    """The run of a command behind one criterion's score; it has no exit code if the command did not end by itself."""
 
     command: Text
     exit_code: Integer | None
@@ -88,7 +88,7 @@ class RatedExecution(AgentDocument):
 
 
 class ScorecardItem(AgentDocument):
-    """One criterion with its score; `execution_result` is null when nothing but a search was run."""
+    """One criterion with its score; `execution_result` is null if no command other than a search was run."""
 
     criterion: Text
     score: Score
@@ -101,9 +101,9 @@ class ScorecardItem(AgentDocument):
 
 
 class TestCoverage(AgentDocument):
-    """How many tasks have tests of their own, and how many assertions held."""
+    """The number of tasks that have tests, and of assertions that held."""
 
-    __test__ = False  # a shape, not a test class
+    __test__ = False  # a contract, not a test class
 
     tasks_with_tests: Count
     tasks_total: Count
@@ -121,7 +121,7 @@ class TestCoverage(AgentDocument):
 
 
 class RatingReturn(AgentDocument):
-    """The alignment score of a phase, by an agent that saw only criteria and diff."""
+    """The alignment score of a phase, by an agent that sees only the criteria and the diff."""
 
     alignment_score: AlignmentScore
     scorecard: Annotated[tuple[ScorecardItem, ...], Field(min_length=1)]
@@ -138,7 +138,7 @@ class RatingReturn(AgentDocument):
 
 
 class Deficiency(Contract):
-    """One criterion below its target, and the file where to raise it."""
+    """One criterion below its target, and the file to change."""
 
     criterion: Text
     current_score: Score

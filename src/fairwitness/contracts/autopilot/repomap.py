@@ -26,7 +26,7 @@ class RepoLanguage(StrEnum):
 
 
 class ExportType(StrEnum):
-    """What is exported."""
+    """The kind of an exported name."""
 
     FUNCTION = "function"
     CLASS = "class"
@@ -38,7 +38,7 @@ class ExportType(StrEnum):
 
 
 class Export(Contract):
-    """A name other files may use."""
+    """A name that other files may use."""
 
     name: Text
     type: ExportType
@@ -46,7 +46,7 @@ class Export(Contract):
 
 
 class Import(Contract):
-    """Names taken from another file; `*` where they cannot be known."""
+    """Names imported from another file; `*` if they cannot be known."""
 
     source: Text
     names: Texts
@@ -54,7 +54,7 @@ class Import(Contract):
 
 
 class Function(Contract):
-    """A function's signature; a result that is not declared is null."""
+    """The signature of a function; the result is null if it is not declared."""
 
     name: Text
     params: Texts
@@ -63,7 +63,7 @@ class Function(Contract):
 
 
 class Class(Contract):
-    """A class with its base, if any, and its public methods."""
+    """A class with its base class, if any, and its public methods."""
 
     name: Text
     extends: Text | None
@@ -72,7 +72,7 @@ class Class(Contract):
 
 
 class Call(Contract):
-    """What one function of the file calls."""
+    """The functions that one function of the file calls."""
 
     caller: Text
     callees: Texts
@@ -80,7 +80,7 @@ class Call(Contract):
 
 
 class MappedFile(Contract):
-    """One file; all but the path may be missing once the size cap was applied."""
+    """One file; fields other than the path are missing if the size limit required it."""
 
     path: RelPath
     language: Maybe[RepoLanguage] = None
@@ -92,27 +92,27 @@ class MappedFile(Contract):
 
     @property
     def is_whole(self) -> bool:
-        """True if nothing was cut."""
+        """Return whether no field was cut."""
         parts = (self.language, self.exports, self.imports, self.functions, self.classes, self.call_graph)
         return all(part is not None for part in parts)
 
 
 class Importer(Contract):
-    """A file that imports much."""
+    """A file with many imports."""
 
     path: RelPath
     import_count: Count
 
 
 class Exporter(Contract):
-    """A file that exports much."""
+    """A file with many exports."""
 
     path: RelPath
     export_count: Count
 
 
 class MapSummary(Contract):
-    """The repository at a glance."""
+    """A summary of the repository."""
 
     total_files: Count
     languages: Mapping[RepoLanguage, Positive]
@@ -128,7 +128,7 @@ class MapSummary(Contract):
 
 
 class RepoMap(Contract):
-    """Every source file with what it offers, takes, and calls."""
+    """All source files with their exports, imports and calls."""
 
     generated_at: Timestamp
     project_root: Annotated[str, Field(pattern=r"^/")]

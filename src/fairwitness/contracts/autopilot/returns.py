@@ -23,9 +23,10 @@ from fairwitness.contracts.common.problems import expect
 
 
 class ResearcherReturn(AgentDocument):
-    """What research found.
+    """The return of the researcher.
 
-    Three to five findings are asked for; fewer are taken, since a small phase may have one, but more than five are not.
+    The agent is asked for three to five findings. Fewer are accepted, since a small phase may have one; more than five
+    are not.
     """
 
     key_findings: Annotated[Texts, Field(min_length=1, max_length=5)]
@@ -71,7 +72,7 @@ class ExecutorReturn(AgentDocument):
 
 
 class PreflightReturn(AgentDocument):
-    """Whether a phase may begin."""
+    """Whether a phase may start."""
 
     all_clear: Flag
     spec_hash_match: Flag
@@ -88,7 +89,7 @@ class PreflightReturn(AgentDocument):
 
 
 class PlanIssueSeverity(StrEnum):
-    """How much a flaw of the plan matters; a blocker keeps it from being executed."""
+    """The severity of an issue in the plan; a blocker prevents execution."""
 
     BLOCKER = "blocker"
     WARNING = "warning"
@@ -96,7 +97,7 @@ class PlanIssueSeverity(StrEnum):
 
 
 class PlanIssue(AgentDocument):
-    """One flaw of the plan."""
+    """One issue in the plan."""
 
     severity: PlanIssueSeverity
     description: Text
@@ -126,7 +127,7 @@ class PlanCheckerReturn(AgentDocument):
 
 
 class JudgeReturn(AgentDocument):
-    """The adversarial second opinion; it recommends and never scores."""
+    """The judge's second opinion; it recommends and never scores."""
 
     recommendation: Recommendation
     concerns: Annotated[Texts, Field(min_length=1)]
@@ -139,7 +140,7 @@ class JudgeReturn(AgentDocument):
 
 
 class ClassifiedFailure(AgentDocument):
-    """A failure with its place in the taxonomy."""
+    """A failure and its category."""
 
     failure: Text
     category: FailureCategory

@@ -8,7 +8,7 @@ from fairwitness.contracts.common.ids import PhaseId
 
 
 class TraceStep(StrEnum):
-    """Who acted: a step of the phase, its debug loop, or the phase itself."""
+    """The step that acted: a step of the phase, its debug loop, or the phase itself."""
 
     PREFLIGHT = "preflight"
     TRIAGE = "triage"
@@ -24,7 +24,7 @@ class TraceStep(StrEnum):
 
 
 class TraceAction(StrEnum):
-    """What kind of thing was done."""
+    """The kind of the action."""
 
     FILE_READ = "file_read"
     FILE_WRITE = "file_write"
@@ -35,7 +35,7 @@ class TraceAction(StrEnum):
 
 
 class TraceStatus(StrEnum):
-    """How it went."""
+    """The result of the action."""
 
     SUCCESS = "success"
     FAILURE = "failure"

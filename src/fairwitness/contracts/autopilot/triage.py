@@ -1,4 +1,4 @@
-"""The triage of a phase, `TRIAGE.json`: how much of it is there already, and which way it goes."""
+"""The triage of a phase, `TRIAGE.json`: which criteria already hold, and the route that follows."""
 
 from enum import StrEnum
 from typing import Self
@@ -15,7 +15,7 @@ SKIPPED_BY_VERIFY_ONLY = (StepName.RESEARCH, StepName.PLAN, StepName.PLAN_CHECK,
 
 
 class CriteriaSource(StrEnum):
-    """Where the criteria with runnable commands came from."""
+    """The source of the criteria with runnable commands."""
 
     PLAN = "plan"
     ROADMAP = "roadmap"
@@ -23,14 +23,14 @@ class CriteriaSource(StrEnum):
 
 
 class TriageResult(StrEnum):
-    """How one command went."""
+    """The result of one command."""
 
     PASS = "pass"
     FAIL = "fail"
 
 
 class TriagedCriterion(Contract):
-    """One criterion, tried on the code as it stands."""
+    """One criterion, checked on the current code."""
 
     criterion: Text
     command: Text
@@ -39,7 +39,7 @@ class TriagedCriterion(Contract):
 
 
 class Triage(Contract):
-    """What triage ran and decided."""
+    """The criteria that triage checked, and its decision."""
 
     phase_id: PhaseId
     timestamp: Timestamp

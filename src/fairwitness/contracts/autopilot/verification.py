@@ -22,7 +22,7 @@ class TaskCriterionStatus(StrEnum):
 
 
 class TaskCriterion(AgentDocument):
-    """One acceptance criterion of a task, with the command behind the answer."""
+    """One acceptance criterion of a task, and the command behind its status."""
 
     criterion: Text
     status: TaskCriterionStatus
@@ -79,7 +79,7 @@ class PhaseCriterion(AgentDocument):
 
 
 class CriterionExecution(AgentDocument):
-    """A criterion decided by running a command; it has no exit code if it did not end."""
+    """A criterion decided by a command; it has no exit code if the command did not end by itself."""
 
     criterion: Text
     command: Text
@@ -100,7 +100,7 @@ class DeferralEvidence(AgentDocument):
 
 
 class RouteIssue(AgentDocument):
-    """Something that looks wrong on one route."""
+    """One visual issue on a route."""
 
     route: Text
     type: IssueType
@@ -109,7 +109,7 @@ class RouteIssue(AgentDocument):
 
 
 class VisualTestResults(AgentDocument):
-    """What the screenshots showed."""
+    """The results of the screenshots."""
 
     routes_tested: Count
     routes_passed: Count

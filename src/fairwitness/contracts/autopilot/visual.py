@@ -1,4 +1,4 @@
-"""Visual testing: what to look at, what each screenshot showed, and the bug report."""
+"""Visual tests: the screens to capture, the analysis of each screenshot, and the bug report."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -28,7 +28,7 @@ class VisualRoute(Contract):
 
 
 class VisualTesting(Contract):
-    """How the application is started and which of its screens are looked at."""
+    """How to start the application, and which of its screens to capture."""
 
     enabled: Flag
     framework: Text = "playwright"
@@ -52,13 +52,13 @@ class VisualTesting(Contract):
 
 
 class VisualConfig(Contract):
-    """The configuration as a document."""
+    """The document that holds the configuration of visual tests."""
 
     visual_testing: VisualTesting
 
 
 class IssueType(StrEnum):
-    """What kind of thing looks wrong."""
+    """The kind of a visual issue."""
 
     LAYOUT = "layout"
     RENDERING = "rendering"
@@ -67,7 +67,7 @@ class IssueType(StrEnum):
 
 
 class IssueSeverity(StrEnum):
-    """How much it matters to whoever uses the screen."""
+    """The severity of a visual issue for a user of the screen."""
 
     CRITICAL = "critical"
     MAJOR = "major"
@@ -75,7 +75,7 @@ class IssueSeverity(StrEnum):
 
 
 class VisualIssue(Contract):
-    """One thing that looks wrong, where, and what might mend it."""
+    """One visual issue, its location, and a suggested fix."""
 
     type: IssueType
     severity: IssueSeverity
@@ -85,7 +85,7 @@ class VisualIssue(Contract):
 
 
 class VisualAssessment(StrEnum):
-    """What a screenshot came to; an error means that nothing could be seen."""
+    """The assessment of a screenshot; an error means that nothing could be assessed."""
 
     PASS = "pass"
     ISSUES_FOUND = "issues_found"
@@ -93,7 +93,7 @@ class VisualAssessment(StrEnum):
 
 
 class ScreenshotAnalysis(Contract):
-    """What was seen on one screenshot."""
+    """The issues found on one screenshot."""
 
     issues_found: Count
     issues: tuple[VisualIssue, ...]
@@ -120,7 +120,7 @@ class ScreenshotResult(Contract):
 
 
 class RegressionStatus(StrEnum):
-    """This state against the baseline."""
+    """The current state compared with the baseline."""
 
     NEW_ISSUES = "new_issues"
     RESOLVED = "resolved"

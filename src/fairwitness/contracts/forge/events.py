@@ -1,4 +1,4 @@
-"""Everything that can happen in a forge run, as one closed union; each event is the `data` of an `Envelope`."""
+"""The union of all events of a forge run; each event is the `data` of an `Envelope`."""
 
 from typing import Annotated, Literal, get_args
 
@@ -13,26 +13,26 @@ from fairwitness.contracts.forge.documents import SubAgentType, SubtaskStatus, W
 
 
 class RunCreated(EventData):
-    """A run was asked for."""
+    """A run was requested."""
 
     type: Literal["run.created"] = "run.created"
     repoUrl: Text
     model: Text
     request: Text
     mode: Maybe[ApprovalMode] = None
-    """Whether a person reviews the plan; None if it was approved before there was a run."""
+    """Whether a person reviews the plan; None if the plan was approved before the run was created."""
     decider: Maybe[Literal["captain", "person"]] = None
     """Who answers change requests."""
 
 
 class CaptainMessage(EventData):
-    """A line of the interview."""
+    """A message of the interview."""
 
     type: Literal["captain.message"] = "captain.message"
     speaker: Literal["captain", "user"]
     text: Prose
     round: Maybe[Positive] = None
-    """Of the interview."""
+    """The round of the interview."""
 
 
 class PlanProposed(EventData):
@@ -44,14 +44,14 @@ class PlanProposed(EventData):
 
 
 class PlanApproved(EventData):
-    """The plan may run; from here on specs are sealed."""
+    """The plan was approved; its specs are sealed from now on."""
 
     type: Literal["plan.approved"] = "plan.approved"
     actor: Text
 
 
 class PlanReturned(EventData):
-    """The plan goes back to the captain."""
+    """The plan was returned to the captain with feedback."""
 
     type: Literal["plan.returned"] = "plan.returned"
     actor: Text
@@ -59,39 +59,39 @@ class PlanReturned(EventData):
 
 
 class ForgeRunStarted(EventData):
-    """Execution began."""
+    """Execution started."""
 
     type: Literal["run.started"] = "run.started"
 
 
 class RunPaused(EventData):
-    """Nothing new is started; what runs may finish."""
+    """The run is paused: no node is started, running nodes may finish."""
 
     type: Literal["run.paused"] = "run.paused"
     reason: Text
 
 
 class ForgeRunResumed(EventData):
-    """A paused or stopped run went on."""
+    """A paused or stopped run continues."""
 
     type: Literal["run.resumed"] = "run.resumed"
 
 
 class ForgeRunCompleted(EventData):
-    """Every node is merged."""
+    """All nodes are merged."""
 
     type: Literal["run.completed"] = "run.completed"
 
 
 class RunFailed(EventData):
-    """Nothing can run any more and not everything is merged."""
+    """No node can run any more, and not all nodes are merged."""
 
     type: Literal["run.failed"] = "run.failed"
     reason: Text
 
 
 class NodeChanged(EventData):
-    """A node moved from one state to another."""
+    """The state of a node changed."""
 
     type: Literal["node.changed"] = "node.changed"
     nodeId: NodeId
@@ -103,7 +103,7 @@ class NodeChanged(EventData):
 
 
 class TaskStarted(EventData):
-    """An attempt began on its own branch."""
+    """An attempt started on its own branch."""
 
     type: Literal["task.started"] = "task.started"
     nodeId: NodeId
@@ -113,7 +113,7 @@ class TaskStarted(EventData):
 
 
 class TaskStale(EventData):
-    """A worker was lost."""
+    """The worker of an attempt was lost: its heartbeat stopped."""
 
     type: Literal["task.stale"] = "task.stale"
     nodeId: NodeId
@@ -122,7 +122,7 @@ class TaskStale(EventData):
 
 
 class NodeRetried(EventData):
-    """A node goes back to the queue for another attempt."""
+    """A node was queued for another attempt."""
 
     type: Literal["task.retried"] = "task.retried"
     nodeId: NodeId
@@ -131,7 +131,7 @@ class NodeRetried(EventData):
 
 
 class TaskExhausted(EventData):
-    """A node has no attempt left."""
+    """A node has no attempts left."""
 
     type: Literal["task.exhausted"] = "task.exhausted"
     nodeId: NodeId
@@ -140,7 +140,7 @@ class TaskExhausted(EventData):
 
 
 class TaskReopened(EventData):
-    """A person gave a node that had none left more attempts."""
+    """A person allowed more attempts for a node that had none left."""
 
     type: Literal["task.reopened"] = "task.reopened"
     nodeId: NodeId
@@ -149,7 +149,7 @@ class TaskReopened(EventData):
 
 
 class HelperStarted(EventData):
-    """An agent at work on a node started a helper, and waits for it."""
+    """An agent that works on a node started a helper and waits for it."""
 
     type: Literal["helper.started"] = "helper.started"
     nodeId: NodeId
@@ -157,11 +157,11 @@ class HelperStarted(EventData):
     agent: Text
     dispatch: SafeName
     task: Text
-    """In one line."""
+    """The helper's task in one line."""
 
 
 class SubtaskWritten(EventData):
-    """A sub-executor split off a part of its task."""
+    """A sub-executor split off a subtask."""
 
     type: Literal["subtask.written"] = "subtask.written"
     nodeId: NodeId
@@ -171,7 +171,7 @@ class SubtaskWritten(EventData):
 
 
 class SubtaskChanged(EventData):
-    """A part of a task moved on."""
+    """The status of a subtask changed."""
 
     type: Literal["subtask.changed"] = "subtask.changed"
     nodeId: NodeId
@@ -181,7 +181,7 @@ class SubtaskChanged(EventData):
 
 
 class TaskVerified(EventData):
-    """The harness proved an attempt's commit; it waits to be merged."""
+    """Fair Witness verified an attempt's commit; the commit waits to be merged."""
 
     type: Literal["task.verified"] = "task.verified"
     nodeId: NodeId
@@ -191,7 +191,10 @@ class TaskVerified(EventData):
 
 
 class ConflictFound(EventData):
-    """An attempt does not fit what was merged meanwhile; a helper is asked once, and then a new attempt is made."""
+    """An attempt conflicts with what was merged in the meantime.
+
+    A helper may resolve the conflict once; after that a new attempt is made.
+    """
 
     type: Literal["conflict.found"] = "conflict.found"
     nodeId: NodeId
@@ -209,34 +212,37 @@ class MergeStarted(EventData):
 
 
 class MergeFinished(EventData):
-    """A batch is through: what landed was green on the merged tree, the rest was backed out before the target moved."""
+    """The merge of a batch ended.
+
+    The nodes that landed passed the checks on the merged tree; the others were removed before the target moved.
+    """
 
     type: Literal["merge.finished"] = "merge.finished"
     batch: Positive
     tip: Commit
-    """Of the target, afterwards."""
+    """The tip of the target after the merge."""
     landed: tuple[NodeId, ...]
     culprit: Maybe[NodeId] = None
-    """Whose merge turned the checks red."""
+    """The node whose merge made the checks fail."""
     conflicting: tuple[NodeId, ...]
     left: tuple[NodeId, ...]
-    """Neither landed nor at fault: they stand at the head of the queue again."""
+    """Nodes that neither landed nor were at fault; they are at the head of the queue again."""
     checks: Count
-    """How many merged trees were checked: one, or more when a culprit was looked for."""
+    """How many merged trees were checked: one, or more if a culprit had to be found."""
 
 
 class TargetBranchMoved(EventData):
-    """Somebody else moved the branch that is merged into; what was checked against its old tip is checked again."""
+    """The target branch was moved by someone else; what was checked against its old tip is checked again."""
 
     type: Literal["target.moved"] = "target.moved"
     target: GitRef
     expected: Commit
     found: Maybe[Commit] = None
-    """None if the branch is gone."""
+    """None if the branch no longer exists."""
 
 
 class WalkthroughWritten(EventData):
-    """A worker told what it did."""
+    """A worker wrote the walkthrough of its work."""
 
     type: Literal["walkthrough.written"] = "walkthrough.written"
     nodeId: NodeId
@@ -247,7 +253,7 @@ class WalkthroughWritten(EventData):
 
 
 class WalkthroughDisputed(EventData):
-    """What a worker told is not what the harness saw."""
+    """The walkthrough of a worker differs from what Fair Witness observed."""
 
     type: Literal["walkthrough.disputed"] = "walkthrough.disputed"
     nodeId: NodeId
@@ -256,7 +262,7 @@ class WalkthroughDisputed(EventData):
 
 
 class LowConfidence(EventData):
-    """A worker is unsure of its own work; worth a look, not a failure."""
+    """A worker has low confidence in its own work; this is a hint for review, not a failure."""
 
     type: Literal["review.low_confidence"] = "review.low_confidence"
     nodeId: NodeId
@@ -264,7 +270,7 @@ class LowConfidence(EventData):
 
 
 class PotentialConflict(EventData):
-    """Two running tasks touch the same files."""
+    """Two running tasks change the same files."""
 
     type: Literal["conflict.potential"] = "conflict.potential"
     nodeId: NodeId
@@ -273,7 +279,7 @@ class PotentialConflict(EventData):
 
 
 class FollowupSpawned(EventData):
-    """A throwaway agent was sent after a follow-up."""
+    """An agent was started for a follow-up."""
 
     type: Literal["followup.spawned"] = "followup.spawned"
     nodeId: NodeId
@@ -281,17 +287,17 @@ class FollowupSpawned(EventData):
 
 
 class BranchMerged(EventData):
-    """A branch was taken in, by a refinery or by the engine's own queue."""
+    """A branch was merged, by a refinery or by the merge queue."""
 
     type: Literal["branch.merged"] = "branch.merged"
     refineryId: Maybe[NodeId] = None
-    """The node that was built upon it and took it in, a refinery as a rule; None if it was merged by itself."""
+    """The node that merged the branch, usually a refinery; None if it was merged on its own."""
     nodeId: NodeId
     commit: Commit
 
 
 class ChangeRequestEmitted(EventData):
-    """The plan should grow."""
+    """A change to the plan was requested."""
 
     type: Literal["cr.emitted"] = "cr.emitted"
     crId: CrId
@@ -301,7 +307,7 @@ class ChangeRequestEmitted(EventData):
 
 
 class ChangeRequestApproved(EventData):
-    """A change request left pending."""
+    """A change request was approved."""
 
     type: Literal["cr.approved"] = "cr.approved"
     crId: CrId
@@ -309,7 +315,7 @@ class ChangeRequestApproved(EventData):
 
 
 class ChangeRequestRejected(EventData):
-    """A change request was turned down."""
+    """A change request was rejected."""
 
     type: Literal["cr.rejected"] = "cr.rejected"
     crId: CrId
@@ -318,7 +324,7 @@ class ChangeRequestRejected(EventData):
 
 
 class OverlayApplied(EventData):
-    """The graph grew."""
+    """An overlay was applied: the graph has new nodes or edges."""
 
     type: Literal["overlay.applied"] = "overlay.applied"
     crId: CrId
@@ -327,7 +333,7 @@ class OverlayApplied(EventData):
 
 
 class OverlayRefused(EventData):
-    """An overlay did not fit the graph; nothing of it was applied."""
+    """An overlay did not fit the graph and was not applied."""
 
     type: Literal["overlay.refused"] = "overlay.refused"
     crId: CrId
