@@ -1,1 +1,1 @@
-"""Runs commands that are not ours: isolation, limits, capture."""
+"""Run foreign commands in a sandbox: isolation, resource limits, captured output."""

@@ -1,4 +1,4 @@
-"""What a command sees in a mount namespace: the arguments for bubblewrap that make it."""
+"""Build the bubblewrap arguments that define what a command sees in its mount namespace."""
 
 import functools
 import os
@@ -9,7 +9,7 @@ from fairwitness.contracts.common.sandbox import Network, SandboxLimits
 from fairwitness.sandbox import hidden, scratch, sockets
 from fairwitness.sandbox.checked_command import CheckedCommand
 
-TMP = "/tmp"  # noqa: S108 -- the command's own, made anew each time
+TMP = "/tmp"  # noqa: S108 -- a private tmpfs, created for each command
 SHM = "/dev/shm"  # noqa: S108 -- likewise
 VAR_TMP = "/var/tmp"  # noqa: S108 -- likewise
 PRIVATE = (TMP, SHM, VAR_TMP, scratch.HOME)
@@ -23,7 +23,7 @@ _OPEN_FILES = ("/etc/resolv.conf", "/etc/hosts")
 
 
 def arguments(bwrap: str, checked: CheckedCommand, status: int) -> list[str]:
-    """The whole command line up to `--`; order matters, since a later mount covers an earlier one."""
+    """Return the bubblewrap command line up to `--`. The order matters: a later mount covers an earlier one."""
     limits = checked.command.limits
     network = checked.command.confinement.network
     words = [bwrap, *_NAMESPACES]
@@ -37,12 +37,12 @@ def arguments(bwrap: str, checked: CheckedCommand, status: int) -> list[str]:
 
 
 def launcher() -> list[str]:
-    """The launcher as it is called inside."""
+    """Return the command line of the launcher (`child_setup`) as seen inside the sandbox."""
     return [scratch.interpreter(), "-I", "-S", "-X", "utf8", f"/etc/{scratch.LAUNCHER}"]
 
 
 def made_parents(checked: CheckedCommand) -> tuple[str, ...]:
-    """Folders in the private places that exist only to hold something that is shown: nobody's to write to."""
+    """Return the parent folders in private places that exist only as mount points. The command may not write there."""
     shown = (*checked.read, *checked.write, checked.worktree)
     parents = {str(parent) for path in shown for parent in Path(path).parents}
     return tuple(sorted(parent for parent in parents if any(parent.startswith(f"{place}/") for place in PRIVATE)))
@@ -65,19 +65,19 @@ def _system() -> tuple[str, ...]:
 
 @functools.cache
 def _interpreter_prefix() -> str:
-    """The folder that holds the launcher's interpreter and its library."""
+    """Return the folder that holds the launcher's interpreter and its standard library."""
     prefix = os.path.realpath(sys.base_prefix)
     return prefix if scratch.interpreter().startswith(f"{prefix}/") else str(Path(scratch.interpreter()).parent.parent)
 
 
 def system_reads() -> tuple[str, ...]:
-    """Places that every command may read in every tier."""
+    """Return the system folders that every command may read in every tier."""
     return ("/usr", *(f"/{name}" for name in _MERGED if Path("/", name).exists()), _interpreter_prefix())
 
 
 @functools.cache
 def _writable_proc() -> tuple[str, ...]:
-    """Parts of /proc that the user root may write to even with no capability left."""
+    """Return the parts of /proc that root may write to even without any capability."""
     found = ["/proc/sys"]
     if os.getuid() == 0:
         for entry in sorted(Path("/proc").iterdir()):
@@ -96,7 +96,7 @@ def _private(limits: SandboxLimits, checked: CheckedCommand) -> list[str]:
     words: list[str] = []
     places = [("1777", TMP), ("1777", SHM), ("0700", scratch.HOME)]
     if any(path.startswith(f"{VAR_TMP}/") for path in (*checked.read, *checked.write, checked.worktree)):
-        places.append(("1777", VAR_TMP))  # what is shown there must keep its path
+        places.append(("1777", VAR_TMP))  # paths below it are mounted and must keep their names
     else:
         words += ["--symlink", TMP, VAR_TMP]
     for mode, place in places:
@@ -105,8 +105,10 @@ def _private(limits: SandboxLimits, checked: CheckedCommand) -> list[str]:
 
 
 def _binds(checked: CheckedCommand, network: Network) -> list[str]:
-    """Everything that is shown at its own path, folders before what lies in them; then what covers the hidden paths,
-    the worktree's `.git`, and what covers sockets and pipes."""
+    """Return the mounts of the given paths, parents before their contents.
+
+    After them come the mounts that cover hidden paths, the worktree's `.git`, sockets and pipes.
+    """
     kinds = _kinds(checked)
     if network is Network.OPEN:
         kinds |= {path: "--ro-bind" for path in _OPEN_FILES if Path(path).exists()}
@@ -129,24 +131,24 @@ def _binds(checked: CheckedCommand, network: Network) -> list[str]:
 
 
 def _kinds(checked: CheckedCommand) -> dict[str, str]:
-    """Everything that was given to the command, by its path in the view, and how it is shown."""
+    """Return the bind option (read-only or writable) of every path given to the command."""
     kinds = {path: "--ro-bind" for path in checked.read if not _is_there(path)}
     kinds |= dict.fromkeys((checked.worktree, _given(checked)), "--ro-bind")
     return kinds | dict.fromkeys(checked.write, "--bind")
 
 
 def _given(checked: CheckedCommand) -> str:
-    """The worktree as the caller spells it."""
+    """Return the worktree path as the caller wrote it, without resolving links."""
     return os.path.normpath(checked.command.confinement.worktree)
 
 
 def unseen(checked: CheckedCommand) -> dict[str, str]:
-    """The hidden paths, wherever they would be seen, and where they are."""
+    """Return the hidden paths: every path under which the command would see one, with its real path."""
     return hidden.spots(checked.hidden, checked.worktree, _kinds(checked))
 
 
 def read_only(checked: CheckedCommand) -> dict[str, str]:
-    """What is shown and cannot be changed beside the system's own: its path in the view, and where it is."""
+    """Return what is mounted read-only besides the system folders: path in the sandbox to real path."""
     given = _given(checked)
     trees = () if checked.command.confinement.writable else (checked.worktree, given)
     shown = {path: os.path.realpath(path) for path in (*checked.read, *trees) if path not in checked.write}
@@ -155,6 +157,6 @@ def read_only(checked: CheckedCommand) -> dict[str, str]:
 
 
 def _is_there(path: str) -> bool:
-    """Whether a path belongs to what every command sees."""
+    """Return whether a path belongs to the folders that every command sees."""
     places = (*_ALWAYS_THERE, _interpreter_prefix())
     return path == "/etc" or any(path == place or path.startswith(f"{place}/") for place in places)

@@ -1,4 +1,4 @@
-"""What comes out of one stream: all of it counted and hashed, its head and its tail kept."""
+"""Capture one output stream: count and hash every byte, keep the head and the tail."""
 
 import hashlib
 from collections import deque
@@ -7,7 +7,7 @@ from fairwitness.contracts.common.sandbox import OutputStream
 
 
 class Capture:
-    """Takes bytes as they come; memory stays within what is kept, however much comes."""
+    """An output stream's size, hash, head and tail; uses bounded memory whatever the size of the output."""
 
     def __init__(self, kept: int) -> None:
         self.total = 0
@@ -19,7 +19,7 @@ class Capture:
         self._tail_size = 0
 
     def take(self, piece: bytes) -> None:
-        """One more piece."""
+        """Add the next piece of output."""
         self.total += len(piece)
         self._digest.update(piece)
         fits = self._head_limit - len(self._head)
@@ -35,11 +35,11 @@ class Capture:
 
     @property
     def kept(self) -> bytes:
-        """The head and the tail; the same as everything where nothing was dropped."""
+        """The head and the tail of the output; all of it if nothing was dropped."""
         return bytes(self._head) + b"".join(self._tail)[-self._tail_limit :] if self._tail else bytes(self._head)
 
     def stream(self) -> OutputStream:
-        """What the result says about it."""
+        """Return the stream's entry in the command's result."""
         return OutputStream(
             total=self.total,
             sha256=f"sha256:{self._digest.hexdigest()}",

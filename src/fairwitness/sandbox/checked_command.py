@@ -1,4 +1,4 @@
-"""A command as it was asked for, checked and made definite: folders resolved, environment complete, program hashed."""
+"""Check a requested command and complete it: resolved folders, full environment, hash of the program."""
 
 import functools
 import hashlib
@@ -15,45 +15,45 @@ from fairwitness.sandbox.sockets import is_socket, is_socket_or_pipe
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 PRIVATE = "private"
-"""Stands for the private home and temporary folder where an environment is hashed: their names may differ each time."""
+"""Replaces the private home and temporary folder when an environment is hashed, since their names vary between runs."""
 _SYSTEM = frozenset({"/", "/usr", "/etc", "/proc", "/dev", "/sys", "/bin", "/sbin", "/lib", "/lib64", "/run", "/var"})
 
 
 @dataclass(frozen=True)
 class CheckedCommand:
-    """One command, definite. `problem` says why it cannot be run here at all."""
+    """A validated command with resolved paths. `problem` says why it cannot run on this machine."""
 
     command: Command
     worktree: str
-    """With links resolved."""
+    """Links are resolved."""
     cwd: str
     read: tuple[str, ...]
-    """What exists of it; each path as it was given, and as it is when links are resolved."""
+    """The readable paths that exist, each as given and with links resolved."""
     write: tuple[str, ...]
     hidden: tuple[str, ...]
-    """What exists of it, relative to the worktree; no link leads there."""
+    """The hidden paths that exist, relative to the worktree; none lies behind a link."""
     ways: tuple[tuple[int, str], ...]
-    """Ports, and the sockets they lead to, with links resolved."""
+    """Ports and the sockets they lead to, with links resolved."""
     exe: str | None
     exe_sha256: str | None
     problem: str | None
 
     def env(self, home: str, temporary: str) -> dict[str, str]:
-        """The complete environment; what the caller said stands."""
+        """Return the complete environment; the caller's values override the defaults."""
         defaults = {"HOME": home, "TMPDIR": temporary, "PATH": PATH, "LANG": "C.UTF-8"}
         return defaults | self.command.confinement.env
 
     @property
     def env_sha256(self) -> str:
-        """Of the environment, but for the names of the private folders."""
+        """Hash of the environment, without the names of the private folders."""
         return _digest(render_line(dict(sorted(self.env(PRIVATE, PRIVATE).items()))))
 
     @property
     def policy_sha256(self) -> str:
-        """Of everything that was allowed, environment and limits apart."""
+        """Hash of everything the command is allowed, without environment and limits."""
         policy = self.command.confinement.plain()
         del policy["env"]
-        # where the socket lies is another place each time, and what answers there is the same
+        # only the ports count: a socket's path differs between runs although the same service listens there
         if ports := sorted(way["port"] for way in policy.pop("ways")):
             policy["ways"] = ports
         if paths := sorted(policy.pop("hidden")):
@@ -62,7 +62,7 @@ class CheckedCommand:
 
 
 def check_command(command: Command, tier: SandboxTier) -> CheckedCommand:
-    """Checks a command; `UsageError` if it cannot be meant, a `problem` if it cannot be run here."""
+    """Check a command: raise `UsageError` if the request is invalid, set `problem` if it cannot run on this machine."""
     confinement = command.confinement
     _refuse_nonsense(command)
     worktree = os.path.realpath(confinement.worktree)
@@ -98,7 +98,7 @@ def check_command(command: Command, tier: SandboxTier) -> CheckedCommand:
 
 
 def _no_way(confinement: Confinement, tier: SandboxTier) -> str | None:
-    """Why the ways out cannot be had, if so: without a network of its own a command would get all of the machine's."""
+    """Return why the ways out cannot be provided, or None: without its own network a command would share the host's."""
     if confinement.ways and tier is not SandboxTier.NAMESPACES:
         return f"tier {tier} gives a command no network of its own, so it can have no way out: only tier ns can"
     if confinement.ways and confinement.network is Network.OPEN:
@@ -114,7 +114,7 @@ def _no_way(confinement: Confinement, tier: SandboxTier) -> str | None:
 
 
 def _hidden(confinement: Confinement, worktree: str, tier: SandboxTier) -> tuple[str, ...]:
-    """What is to be hidden and is there; `Unhidable` if it cannot be."""
+    """Return the hidden paths that exist; raise `Unhidable` if one cannot be hidden."""
     if confinement.hidden and tier is not SandboxTier.NAMESPACES:
         raise hidden.Unhidable(
             f"tier {tier} gives a command no view of its own, so nothing can be hidden: only tier ns can"
@@ -152,7 +152,7 @@ def _refuse_nonsense(command: Command) -> None:
 
 
 def _existing(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Each path that exists, as given and with its links resolved, parents before what is in them."""
+    """Return each path that exists, as given and with links resolved, parents before their contents."""
     found = {spelling for path in paths if Path(path).exists() for spelling in (_plain(path), os.path.realpath(path))}
     return tuple(sorted(found, key=lambda path: (path.count("/"), path)))
 
@@ -164,7 +164,7 @@ def _plain(path: str) -> str:
 def _program(path: str) -> tuple[str | None, str | None]:
     exe = os.path.realpath(path)
     try:
-        status = os.stat(exe)  # noqa: PTH116 -- beside realpath, one way of saying paths
+        status = os.stat(exe)  # noqa: PTH116 -- os functions throughout, as with realpath
         return exe, _hashed(exe, status.st_mtime_ns, status.st_size, status.st_ino)
     except OSError:
         return None, None

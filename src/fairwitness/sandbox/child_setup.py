@@ -1,12 +1,13 @@
-"""The last step before a command that is not ours: builds the walls it cannot leave, starts it, and ends all it left.
+"""The launcher: confine a process, run the command in it, and kill everything the command leaves behind.
 
-This file is run by itself, with the standard library alone: `python -I -S inside CONTROL PLAN`. CONTROL is a socket to
-the runner, PLAN a file that holds the plan. Both ends are the same interpreter, so plan and answers are `marshal`ed:
-reading JSON would cost as much again as starting. For the same reason its modules are the small ones, written in C,
-that `os`, `ctypes`, `signal` and `socket` stand on: those four would take a third of every start.
+This file runs as a script, with the standard library alone: `python -I -S LAUNCHER CONTROL PLAN`. CONTROL is the
+descriptor of a socket to the runner, PLAN the descriptor of a file that holds the plan. Both sides run the same
+interpreter, so plan and messages use `marshal`: reading JSON would double the start time. For the same reason it
+imports only the small C modules that `os`, `ctypes`, `signal` and `socket` are built on: those four would take a third
+of every start.
 
-It stays the parent of everything the command starts (also of daemons, as their sub-reaper), cannot be looked into or
-signalled by them, and says how the command ended only when none of them lives any more.
+The launcher remains the ancestor of every process that the command starts (of daemons too, as their sub-reaper). They
+can neither inspect nor signal it. It reports the command's end only when none of them is alive.
 """
 
 import _ctypes
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 LINUX = sys.platform == "linux"
 STOP = b"s"
 SUPERVISOR = 0x7FFFFFF1
-"""Stands in a filter for the pid of this process, which nobody knows before it runs; the next one for its group."""
+"""Placeholder in a filter for the launcher's pid, known only once it runs; the next one is for its process group."""
 SUPERVISOR_GROUP = 0x7FFFFFF2
 _NUMBERS = {"x86_64": 317, "aarch64": 277}
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -49,17 +50,17 @@ class _Function(_ctypes.CFuncPtr):
 
 
 class _Library:
-    """What this process has loaded already, the C library with it."""
+    """The libraries that this process has loaded, the C library among them."""
 
-    _handle = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is how one asks for that
+    _handle = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None means the process itself
 
 
 def _function(name: str) -> _Function:
-    return _Function((name, _Library))  # type: ignore[arg-type]  # all it needs of a library is the handle
+    return _Function((name, _Library))  # type: ignore[arg-type]  # ctypes only needs the library's handle
 
 
 def main() -> int:
-    """Runs the plan and answers over the control socket."""
+    """Run the plan, report over the control socket and return the exit code."""
     control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, int(sys.argv[1]))
     os.set_inheritable(control.fileno(), False)
     plan = _read_plan(int(sys.argv[2]))
@@ -76,14 +77,14 @@ def main() -> int:
     failure, tell = os.pipe()
     supervisor = os.getpid()
     try:
-        forwarder = _forwarder(plan["ways"])  # before the command, which is to find it there
+        forwarder = _forwarder(plan["ways"])  # before the command starts, which expects the ports to be open
     except OSError as error:
         _send(control, {"failed": f"cannot open a way out: {error}".encode()})
         return 1
     pid = os.fork()
     if pid == 0:
         _become(plan, control, tell, supervisor)
-    for handle in (tell, *_attached(plan)):  # or whoever waits for the end of these would wait for us
+    for handle in (tell, *_attached(plan)):  # an open copy here would keep readers from seeing the end of the pipe
         os.close(handle)
     words = _read_all(failure)
     if words:
@@ -101,7 +102,7 @@ def main() -> int:
 
 
 def _wake(_number: int, _frame: object) -> None:
-    """Nothing: the byte in the pipe is what counts."""
+    """Do nothing: the handler exists so that Python writes a byte to the wake-up pipe."""
 
 
 def _read_plan(handle: int) -> dict[str, object]:
@@ -124,13 +125,13 @@ def _send(control: _socket.socket, message: dict[str, object], *handles: int) ->
 
 
 def _attached(plan: dict[str, object]) -> tuple[int, ...]:
-    """The pipes that become the command's stdin and stdout, if it is given any."""
+    """Return the pipes that become the command's stdin and stdout, if any are attached."""
     handles = plan["attached"]
     return handles if isinstance(handles, tuple) else ()
 
 
 def _forwarder(ways: object) -> "Forwarder | None":
-    """Opens the ways out; who has none does not pay for reading how that is done."""
+    """Open the ways out; the forwarder's code is loaded only for commands that have one."""
     if not isinstance(ways, dict):
         return None
     scope: dict[str, type[Forwarder]] = {}
@@ -139,7 +140,7 @@ def _forwarder(ways: object) -> "Forwarder | None":
 
 
 def _wait(pid: int, control: _socket.socket, woken: int, forwarder: "Forwarder | None") -> int | None:
-    """The command's wait status; None if the runner asked for an end, or is gone."""
+    """Return the command's wait status, or None if the runner asked to stop or has died."""
     parent = os.getppid()
     sources = [control.fileno(), woken, *([] if forwarder is None else [forwarder.fileno()])]
     while True:
@@ -162,7 +163,7 @@ def _wait(pid: int, control: _socket.socket, woken: int, forwarder: "Forwarder |
 
 
 def _clear(first: int) -> set[int]:
-    """Kills and reaps everything that is left; answers whom it found alive."""
+    """Kill and reap all remaining processes; return the pids that were still alive."""
     found: set[int] = set()
     rounds = 0
     while _reap() and rounds < _CLEAR_S * 500:
@@ -175,7 +176,7 @@ def _clear(first: int) -> set[int]:
 
 
 def _reap() -> bool:
-    """Takes in every child that has ended; answers whether there are others."""
+    """Reap every child that has ended; return whether other children remain."""
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
@@ -187,12 +188,12 @@ def _reap() -> bool:
 def _kill(pid: int) -> None:
     try:
         os.kill(pid, _signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # the second is what some systems say of a group of dead
+    except (ProcessLookupError, PermissionError):  # some systems raise the second for a group of dead processes
         return
 
 
 def descendants(root: int) -> list[int]:
-    """The living processes below one; zombies are not alive."""
+    """Return the living descendants of a process; zombies are left out."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if LINUX else []:
         if name.isdigit():
@@ -205,7 +206,7 @@ def descendants(root: int) -> list[int]:
             if fields and fields[0] not in (b"Z", b"X"):
                 parents.setdefault(int(fields[1]), []).append(int(name))
             elif fields:
-                # what hangs below a zombie's living threads still counts
+                # a zombie's remaining threads may have living children
                 parents.setdefault(int(fields[1]), []).append(-int(name))
     found: list[int] = []
     front = [root]
@@ -217,7 +218,7 @@ def descendants(root: int) -> list[int]:
 
 
 def _become(plan: dict[str, object], control: _socket.socket, tell: int, supervisor: int) -> None:
-    """Turns this child into the command; whatever fails is told to the parent, and nothing is run."""
+    """Turn this child process into the command; report any failure to the parent and run nothing in that case."""
     step = "start"
     try:
         argv, env, cwd = plan["argv"], plan["env"], plan["cwd"]
@@ -235,7 +236,7 @@ def _become(plan: dict[str, object], control: _socket.socket, tell: int, supervi
             _give_up(plan["uid"])
         if LINUX:
             _prctl(_PDEATHSIG, _signal.SIGKILL)
-        if os.getppid() != supervisor:  # it died before it could take us along
+        if os.getppid() != supervisor:  # the launcher died before the parent-death signal was set
             os._exit(127)
         step = "enter the folder"
         os.chdir(cwd)
@@ -259,7 +260,7 @@ def _default_signals() -> None:
     for number in range(1, _signal.NSIG):
         try:
             _signal.signal(number, _signal.SIG_DFL)
-        except (OSError, ValueError):  # the two that cannot be handled, and those the C library keeps
+        except (OSError, ValueError):  # SIGKILL and SIGSTOP, and the signals that the C library reserves
             continue
     _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
 
@@ -287,7 +288,7 @@ def _call(number: int, *values: object) -> int:
 
 
 def _give_up(uid: object) -> None:
-    """No capability now or ever, and another user if one is named."""
+    """Drop all capabilities for good, and switch to another user if one is given."""
     _prctl(_CAP_AMBIENT, 4)
     capability = 0
     while _prctl(_CAPBSET_DROP, capability) == 0:
@@ -295,7 +296,7 @@ def _give_up(uid: object) -> None:
     if isinstance(uid, int):
         for handle in (0, 1, 2):
             if _stat.S_ISFIFO(os.fstat(handle).st_mode):
-                os.fchown(handle, uid, -1)  # or it could not open its own output by name
+                os.fchown(handle, uid, -1)  # otherwise the command could not reopen its output through /proc or /dev
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
@@ -316,7 +317,7 @@ def _restrict(rules: object) -> None:
         try:
             handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
-            continue  # what is not there needs no leave
+            continue  # a path that does not exist needs no rule
         rule = access.to_bytes(8, sys.byteorder) + handle.to_bytes(4, sys.byteorder)
         _call(_LANDLOCK_ADD, ruleset, 1, rule, 0)
         os.close(handle)
@@ -325,7 +326,7 @@ def _restrict(rules: object) -> None:
 
 
 def _filter(plan: dict[str, object], control: _socket.socket, supervisor: int) -> None:
-    """Installs the filter; with a listener for the runner, where one was asked for and the kernel gives one."""
+    """Install the filter, with a listener for the runner if it asked for one and the kernel supports it."""
     watched, bare = plan["watched"], plan["filter"]
     if isinstance(watched, bytes):
         for flags in (_NEW_LISTENER | _WAIT_KILLABLE, _NEW_LISTENER):

@@ -1,8 +1,8 @@
-"""Whether a worktree still holds the repositories it held before, untouched, and no other one.
+"""Detect changes to the git repositories in a worktree, and new repositories.
 
-What can make git run something (settings, hooks, pointers) is looked at first, so that no amount of other files can
-push it out of sight. A worktree that has grown too large to be looked through, or a folder that was shut, counts as a
-change: what cannot be seen is not vouched for.
+Files that can make git run something (settings, hooks, pointers) are examined first, so that no number of other files
+can exhaust the limit before them. A worktree that has grown too large to examine, or a folder that became unreadable,
+counts as a change: what cannot be examined cannot be trusted.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fairwitness.contracts.common.sandbox import Violation
 
 ENTRIES = 200_000
-"""So many entries of a worktree are looked at, with those of the repositories nested in it."""
+"""The most entries of a worktree that are examined, including those of nested repositories."""
 FILES = 5_000
-"""So many entries of the worktree's own repository; a nested one gets a fifth of them."""
+"""The most entries of the worktree's own repository that are examined; a nested one gets a fifth of it."""
 _NAMED = 100
 _POINTER_BYTES = 65_536
 _RUNS = frozenset({"hooks", "info", "HEAD", "commondir", "gitdir"})
@@ -27,17 +27,17 @@ Mark = tuple[str, ...]
 
 @dataclass(frozen=True)
 class DotGit:
-    """What stood under the name `.git`, here and deeper down."""
+    """The state of every `.git` in a worktree, at the top and below."""
 
     top: Mark
     nested: dict[str, Mark]
-    """By path; a folder that cannot be looked into stands here too, since it may hold one."""
+    """By path; includes unreadable folders, since they may hold a repository."""
     complete: bool
-    """False if the worktree is too large to have been looked through."""
+    """False if the worktree is too large to be examined completely."""
 
 
 def look(worktree: str, *, entries: int = ENTRIES, files: int = FILES) -> DotGit:
-    """Looks without following a link."""
+    """Record the state of every `.git` in a worktree, without following links."""
     top = f"{worktree}/.git"
     nested: dict[str, Mark] = {}
     left = entries
@@ -63,7 +63,7 @@ def look(worktree: str, *, entries: int = ENTRIES, files: int = FILES) -> DotGit
 
 
 def changes(worktree: str, before: DotGit, after: DotGit) -> tuple[Violation, ...]:
-    """What is not as it was; a nested repository that was removed can do no harm any more."""
+    """Return a violation for each difference; a nested repository that was removed is harmless and not reported."""
     found = []
     if before.top != after.top:
         found.append(f"{worktree}/.git")
@@ -76,11 +76,11 @@ def changes(worktree: str, before: DotGit, after: DotGit) -> tuple[Violation, ..
 
 
 def _mark(path: str, most: int) -> tuple[Mark, int]:
-    """What a `.git` is known by, and how many entries were looked at for it."""
+    """Return what identifies the state of a `.git`, and the number of entries examined for it."""
     try:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
-            return ("link", os.readlink(path)), 1  # noqa: PTH115 -- beside scandir, one way of saying paths
+            return ("link", os.readlink(path)), 1  # noqa: PTH115 -- os functions throughout, as with scandir
         if stat.S_ISREG(status.st_mode):
             return ("file", str(status.st_ino), _digest(path)), 1
         if not stat.S_ISDIR(status.st_mode):
@@ -92,7 +92,7 @@ def _mark(path: str, most: int) -> tuple[Mark, int]:
 
 
 def _shut(path: str) -> Mark:
-    """What a path is known by that cannot be looked into; nothing if it is not there."""
+    """Return what identifies an unreadable path; empty if it does not exist."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -111,7 +111,7 @@ def _digest(path: str) -> str:
 
 
 def _lines(path: str, most: int) -> list[bytes]:
-    """A folder by the names, sizes and times in it, which a change cannot all keep; the dangerous ones first."""
+    """Describe a folder by names, sizes and times, of which every change alters one; the dangerous entries first."""
     lines: list[bytes] = []
     turns: tuple[list[str], ...] = ([path], [], [])
     while len(lines) < most and (turn := next((turn for turn in turns if turn), None)) is not None:
@@ -133,7 +133,7 @@ def _lines(path: str, most: int) -> list[bytes]:
 
 
 def _turn(name: str) -> int:
-    """0 for what can make git run something, 2 for what only holds data."""
+    """Return 0 for an entry that can make git run something, 2 for one that only holds data, else 1."""
     if name in _RUNS or name.startswith("config"):
         return 0
     return 2 if name in _BULK else 1

@@ -1,14 +1,14 @@
-"""Carries bytes between ports of a command's own loopback and unix sockets of the machine: the ways out.
+"""Forward connections between ports on a command's own loopback and unix sockets of the host: its ways out.
 
-It works inside, in the launcher's own process: so the command can neither look into it nor end it, it is nobody's
-survivor, and it ends with the sandbox. Its code travels in the plan of the commands that have a way; like the launcher
-it stands alone, on the small modules written in C.
+The forwarder runs inside the sandbox, in the launcher's process. So the command can neither inspect nor kill it, it
+does not count as a process that the command left behind, and it ends with the sandbox. The plan contains its code only
+for commands that have a way out. Like the launcher it uses only small C modules.
 
-It holds the sockets by handles that nobody else has: the command sees no socket that it could call by itself, without
-end, or put something else in the place of.
+It holds the sockets by descriptors that no other process has. The command sees no socket in its file system, so it can
+neither connect to one directly, without a limit, nor replace it.
 
-Nothing is read before the other side has taken what came earlier, so whoever is slow slows down whoever is quick, and
-what a connection costs in memory is bounded. Bytes go on as they come; nothing looks at them.
+A side is read only after the other side has taken all earlier data. So a slow side slows down a fast one, and the
+memory of a connection is bounded. Bytes are forwarded unchanged and are not inspected.
 """
 
 import _socket
@@ -17,16 +17,16 @@ import sys
 from posix import set_inheritable
 
 MOST = 200
-"""So many connections at once; the next ones wait."""
+"""The most simultaneous connections; further ones wait."""
 AGAIN_S = 0.02
-"""After so long what could not be done is tried again, where nobody will say that it can be done now."""
+"""Delay before a retry of what the kernel sends no event for."""
 _BACKLOG = 128
 _PIECE = 65_536
 _PIECES = 16
-"""So much of one connection is carried before it is the turn of the others."""
+"""The most pieces forwarded for one connection before the others get a turn."""
 _EVENTS = 64
 _LAST_TURNS, _IDLE_TURNS = 10_000, 25
-"""So many there are for last words, and so many of them in which nothing can be done."""
+"""Limits for the data left at the end: turns in all, and turns in which nothing could be done."""
 
 
 class Direction:
@@ -35,14 +35,14 @@ class Direction:
     def __init__(self, source: _socket.socket, sink: _socket.socket) -> None:
         self.source, self.sink = source, sink
         self.pending: bytes | memoryview = b""
-        """What the source has said and the sink has not taken."""
+        """Data read from the source that the sink has not taken yet."""
         self.ended = False
-        """Whether the source has said its last."""
+        """Whether the source has sent all its data."""
         self.over = False
-        """Whether the sink was told so, or listens no more."""
+        """Whether the sink was told of the end, or no longer reads."""
 
     def read(self) -> bool:
-        """Takes one piece from the source; false if there is none now."""
+        """Read one piece from the source; return False if none is available."""
         try:
             self.pending = self.source.recv(_PIECE)
         except BlockingIOError:
@@ -51,7 +51,7 @@ class Direction:
         return True
 
     def write(self) -> bool:
-        """Gives the sink what is pending; false if it takes no more now."""
+        """Write pending data to the sink; return False if it takes no more now."""
         try:
             self.pending = memoryview(self.pending)[self.sink.send(self.pending) :]
         except BlockingIOError:
@@ -59,30 +59,30 @@ class Direction:
         return True
 
     def tell_end(self) -> None:
-        """The sink hears nothing more; it may go on talking."""
+        """Signal the end of the data to the sink; the sink may still send."""
         self.over = True
         try:
             self.sink.shutdown(_socket.SHUT_WR)
-        except OSError:  # it has gone already
+        except OSError:  # the sink is closed already
             return
 
 
 class ForwardedConnection:
-    """A caller inside and whoever answers outside."""
+    """A connection between a caller inside the sandbox and a server outside."""
 
     def __init__(self, caller: _socket.socket, server: _socket.socket) -> None:
         self.caller, self.server = caller, server
         self.up, self.down = Direction(caller, server), Direction(server, caller)
         self.interests: dict[_socket.socket, int] = {caller: 0, server: 0}
-        """What the kernel was asked to tell of each."""
+        """The epoll events registered for each side."""
 
     @property
     def is_over(self) -> bool:
-        """Whether both have said their last."""
+        """Whether both directions are finished."""
         return self.up.ended and self.up.over and self.down.over
 
     def carry(self) -> None:
-        """Carries on in both directions as far as both sides are able; OSError if the caller is gone."""
+        """Forward in both directions as far as possible; raise OSError if the caller has gone."""
         self._carry_up()
         self._carry_down()
 
@@ -91,7 +91,7 @@ class ForwardedConnection:
         for _ in range(_PIECES):
             if not up.pending and (up.ended or not up.read()):
                 break
-            if up.over:  # the server listens no more, but the caller must be able to finish
+            if up.over:  # the server no longer reads, but the caller must be able to finish sending
                 up.pending = b""
                 continue
             try:
@@ -109,7 +109,7 @@ class ForwardedConnection:
                 try:
                     if down.ended or not down.read():
                         break
-                except OSError:  # a server that closes with something unread says so, after all that it had to say
+                except OSError:  # a server that closes with unread data causes an error after its last data
                     down.ended = True
             if down.pending and not down.write():
                 break
@@ -117,7 +117,7 @@ class ForwardedConnection:
             down.tell_end()
 
     def wanted(self) -> dict[_socket.socket, int]:
-        """What has to happen before anything more can be carried; 0 where nothing need be told."""
+        """Return the epoll events needed before more can be forwarded; 0 for a side that needs none."""
         up, down = self.up, self.down
         return {
             self.caller: _interest(reads=not (up.ended or up.pending), writes=bool(down.pending)),
@@ -130,16 +130,16 @@ def _interest(*, reads: bool, writes: bool) -> int:
 
 
 class Forwarder:
-    """Listens at every way's port from the start; does its work in turns, whenever its handle can be read from."""
+    """Listens on the port of every way out from the start; works in turns, whenever its descriptor is readable."""
 
     def __init__(self, ways: dict[int, int]) -> None:
-        """`ways` are ports, and handles of the sockets they lead to."""
+        """`ways` maps ports to descriptors of the sockets they lead to."""
         self._epoll = select.epoll()
         self._listeners: dict[int, tuple[_socket.socket, str]] = {}
         self._connections: dict[int, ForwardedConnection] = {}
-        """By the handle of each side."""
+        """By the descriptor of each side."""
         self._waiting: list[tuple[ForwardedConnection, str]] = []
-        """Callers whose server has no room for them yet."""
+        """Connections whose server has a full queue."""
         self._is_full = False
         for port, handle in ways.items():
             set_inheritable(handle, False)
@@ -151,16 +151,16 @@ class Forwarder:
             self._epoll.register(listener.fileno(), select.EPOLLIN)
 
     def fileno(self) -> int:
-        """Can be read from when there is something to do."""
+        """Return a descriptor that is readable when there is work to do."""
         return self._epoll.fileno()
 
     @property
     def patience_s(self) -> float | None:
-        """After how long a turn is due in any case."""
+        """Seconds after which a turn is due even without an event, or None."""
         return AGAIN_S if self._waiting or self._is_full else None
 
     def turn(self, wait_s: float = 0.0) -> bool:
-        """Does what can be done now, or in a moment; false if that was nothing."""
+        """Do all work that is possible within `wait_s` seconds; return False if there was none."""
         waiting, self._waiting = self._waiting, []
         for connection, path in waiting:
             self._connect(connection, path)
@@ -177,7 +177,7 @@ class Forwarder:
         return bool(events)
 
     def finish(self) -> None:
-        """The callers are dead: what they said last still goes out, if somebody takes it within half a second."""
+        """Send what the callers, now dead, wrote last; give up after half a second without progress."""
         turns, idle = _LAST_TURNS, _IDLE_TURNS
         while turns and idle and (self._waiting or any(not one.up.over for one in self._connections.values())):
             turns -= 1
@@ -190,12 +190,12 @@ class Forwarder:
         while not self._is_full:
             server = None
             try:
-                server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)  # first, so that who is let in can go on
-                handle = listener._accept()[0]  # type: ignore[attr-defined]  # the stubs know only the module above
+                server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)  # first: an accepted caller needs one
+                handle = listener._accept()[0]  # type: ignore[attr-defined]  # the stubs know only `socket.socket`
             except OSError as error:
                 if server is not None:
                     server.close()
-                if not isinstance(error, BlockingIOError | ConnectionError):  # no handle is free: later
+                if not isinstance(error, BlockingIOError | ConnectionError):  # out of descriptors: retry later
                     self._fill()
                 return
             caller = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM, 0, handle)
@@ -207,17 +207,17 @@ class Forwarder:
                 self._fill()
 
     def _fill(self) -> None:
-        """Nobody is let in for now."""
+        """Stop accepting connections for now."""
         if not self._is_full:
             self._is_full = True
             for handle in self._listeners:
                 self._epoll.unregister(handle)
 
     def _connect(self, connection: ForwardedConnection, path: str) -> None:
-        """Takes a caller to its server; that nobody is there it hears by a reset, never by an empty answer."""
+        """Connect a caller to its server; if nothing listens there, reset the caller instead of sending it nothing."""
         try:
             connection.server.connect(path)
-        except BlockingIOError:  # its queue is full, and the kernel tells nobody when it no longer is
+        except BlockingIOError:  # the server's queue is full, and the kernel sends no event when it has room again
             self._waiting.append((connection, path))
         except OSError:
             _reset(connection.caller)
@@ -233,17 +233,17 @@ class Forwarder:
             if not connection.is_over:
                 self._watch(connection)
                 return
-        except OSError:  # the caller has gone without a word
+        except OSError:  # the caller has disconnected
             pass
         self._close(connection)
 
     def _watch(self, connection: ForwardedConnection) -> None:
-        """Asks the kernel to tell when there is more to carry."""
+        """Register for the events that allow more to be forwarded."""
         for side, wanted in connection.wanted().items():
             known = connection.interests[side]
             if wanted == known:
                 continue
-            # a side of which nothing is wanted is not even asked for, or its end would be told again and again
+            # a side that needs no event is unregistered: its hang-up would be reported again and again
             if not wanted:
                 self._epoll.unregister(side.fileno())
             elif known:
@@ -255,11 +255,11 @@ class Forwarder:
     def _close(self, connection: ForwardedConnection) -> None:
         for side in (connection.caller, connection.server):
             self._connections.pop(side.fileno(), None)
-            side.close()  # which also takes it off the kernel's list
+            side.close()  # this also removes it from epoll
 
 
 def _reset(caller: _socket.socket) -> None:
-    """Hangs up so that it is noticed."""
+    """Close a connection with a reset, so that the caller sees an error."""
     try:
         caller.setsockopt(_socket.SOL_SOCKET, _socket.SO_LINGER, (1).to_bytes(4, sys.byteorder) + bytes(4))
     finally:

@@ -1,8 +1,8 @@
-"""Paths of a worktree that a command does not see: something empty is mounted over each that is there.
+"""Hide paths of a worktree from a command by mounting something empty over each one that exists.
 
-A mount stays on the name it was put on, and the command can neither lift it nor move the name away: the folders on the
-way are mounts of their own, so that they keep their names too. Nothing is changed on this machine. A link is never
-followed: where it leads in the command's view is another matter than where it leads out here.
+A mount belongs to its path, and the command can neither unmount it nor rename the path: the folders above it are mounts
+of their own, so they cannot be renamed either. Nothing changes on the host. Links are never followed, because a link
+may lead to different places inside and outside the sandbox.
 """
 
 import os
@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 MOST = 200
-"""So many paths can be hidden; each costs a mount or more."""
+"""The most paths that can be hidden; each needs at least one mount."""
 _HOPS = 40
 _JSON = (".json", ".jsonc")
 
 
 class Unhidable(Exception):
-    """Why a path cannot be hidden."""
+    """Raised when a path cannot be hidden; the text says why."""
 
 
 def path_problem(path: str) -> str | None:
-    """Why a text is no path that can be hidden; None if it is one.
+    """Return why a text is not a path that can be hidden, or None if it is one.
 
     >>> [path_problem(path) for path in (".qwen", "a/../b", "/etc", "sub/.git/config", ".")]
     [None, "it has a '..' segment", 'it is absolute', 'it is in .git, which is read-only anyway', 'it names nothing']
@@ -39,7 +39,7 @@ def path_problem(path: str) -> str | None:
 
 
 def existing(worktree: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """Those that are there, each once and none within another; `Unhidable` where a link is in the way."""
+    """Return the paths that exist, each once and none inside another; raise `Unhidable` if one involves a link."""
     wanted = sorted({str(PurePosixPath(path)) for path in paths}, key=lambda path: (path.count("/"), path))
     there: list[str] = []
     for path in wanted:
@@ -51,7 +51,7 @@ def existing(worktree: str, paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_there(worktree: str, path: str) -> bool:
-    """Whether something stands at a path; what a link leads to cannot be hidden, and a link to nothing need not be."""
+    """Return whether a path exists; raise `Unhidable` if it exists behind a link, since it could not be hidden."""
     left = path.split("/")[::-1]
     at: list[str] = []
     hops = 0
@@ -75,7 +75,7 @@ def _is_there(worktree: str, path: str) -> bool:
             at.append(part)
             continue
         hops += 1
-        target = os.readlink(here)  # noqa: PTH115 -- beside lstat, one way of saying paths
+        target = os.readlink(here)  # noqa: PTH115 -- os functions throughout, as with lstat
         if target.startswith("/") or hops > _HOPS:
             raise Unhidable(f"a link on the way to {path} leads who knows where, so it cannot be hidden")
         left.extend(target.split("/")[::-1])
@@ -85,7 +85,7 @@ def _is_there(worktree: str, path: str) -> bool:
 
 
 def spots(hidden: Iterable[str], worktree: str, places: Iterable[str]) -> dict[str, str]:
-    """Where each hidden path is seen, given the places that are shown at their own paths; and where it really is."""
+    """Return every path at which a hidden path is visible, given the mounted places, with its real path."""
     sources = {place: os.path.realpath(place) for place in places}
     seen = {}
     for path in hidden:
@@ -97,7 +97,7 @@ def spots(hidden: Iterable[str], worktree: str, places: Iterable[str]) -> dict[s
 
 
 def ancestors(seen: Mapping[str, str], kinds: Mapping[str, str]) -> dict[str, str]:
-    """The folders on the way to each hidden path that the command could rename: how each is to be shown by itself."""
+    """Return the folders above hidden paths that the command could rename, and how each must be mounted."""
     found = {}
     for spot in seen:
         for folder in map(str, PurePosixPath(spot).parents):
@@ -108,9 +108,9 @@ def ancestors(seen: Mapping[str, str], kinds: Mapping[str, str]) -> dict[str, st
 
 
 def stand_in(real: str) -> str:
-    """What is shown instead: an empty folder, an empty file, or for whoever reads JSON the emptiest there is.
+    """Return what replaces a hidden path: an empty folder, an empty file, or an empty JSON object.
 
-    Some programs do not start where a file of settings holds nothing at all.
+    Some programs do not start if their JSON settings file is empty.
     """
     if stat.S_ISDIR(os.lstat(real).st_mode):
         return "folder"

@@ -1,4 +1,9 @@
-"""What must be after a command as it was before: the repositories in its worktree, and whatever the caller guards."""
+"""Detect changes to what a command must leave unchanged: the repositories in its worktree and the caller's guards.
+
+Guards are files and small folders that are compared before and after the command. The sandbox alone is not enough:
+Landlock does not cover chmod, utime and xattr, and a kernel without seccomp notifications cannot report an attempt. So
+everything that can change about a guarded path is compared: content, mode, owner, time, extended attributes.
+"""
 
 import errno
 import hashlib
@@ -13,28 +18,28 @@ from fairwitness.sandbox import dotgit
 from fairwitness.sandbox.checked_command import CheckedCommand
 
 GUARDED_ENTRIES = 2_000
-"""So many files and folders can be guarded at once."""
+"""The most files and folders that can be guarded at once."""
 GUARDED_BYTES = 64 << 20
-"""So much of their content can be compared."""
+"""The most bytes of their content that can be compared."""
 _NAMED = 100
 _PIECE = 1 << 20
 _TIME = 5
-"""Where a folder's mark says its time."""
+"""Index of the modification time in a folder's mark."""
 
 Mark = tuple[object, ...]
 
 
 @dataclass
 class Guarded:
-    """What was found at the guarded paths and below; links are not followed."""
+    """The state of the guarded paths and everything below them; links are not followed."""
 
     marks: dict[str, Mark] = field(default_factory=dict)
     beyond: str | None = None
-    """The first path that was too much to be looked at."""
+    """The first path beyond the limits, which was not examined."""
 
 
 def look_at_guards(paths: Iterable[str], *, entries: int = GUARDED_ENTRIES, most: int = GUARDED_BYTES) -> Guarded:
-    """Looks at each path; what is not there is remembered as such."""
+    """Record the state of each path; a path that does not exist is recorded as such."""
     found = Guarded()
     front = sorted({os.path.normpath(path) for path in paths}, reverse=True)
     left = most
@@ -60,11 +65,11 @@ def look_at_guards(paths: Iterable[str], *, entries: int = GUARDED_ENTRIES, most
 
 
 def guard_changes(before: Guarded, after: Guarded) -> tuple[Violation, ...]:
-    """What is not as it was, or was not there; more than can be looked at is a change too."""
+    """Return a violation for each changed, added or removed path, and for growth beyond the limits."""
     old, new = before.marks, after.marks
     looked_at = new.keys() if after.beyond is not None else old.keys() | new.keys()
     changed = {path for path in looked_at if old.get(path) != new.get(path)}
-    # a name that came or went gives its folder another time: the name is enough to be told
+    # adding or removing a name also changes the time of its folder: only the name is reported
     parents = {os.path.dirname(path) for path in changed if _file(old.get(path)) != _file(new.get(path))}  # noqa: PTH120
     told = {path for path in changed if path not in parents or _timeless(old.get(path)) != _timeless(new.get(path))}
     if after.beyond is not None:
@@ -76,11 +81,11 @@ def guard_changes(before: Guarded, after: Guarded) -> tuple[Violation, ...]:
 
 
 def _mark(path: str, most: int) -> tuple[Mark, int, list[str]]:
-    """Everything about one path that can be changed, the bytes read for it, and the names in it."""
+    """Return everything about a path that can change, the bytes read for it, and the names in it if it is a folder."""
     status = os.lstat(path)
     head = (stat.S_IFMT(status.st_mode), status.st_ino, status.st_mode, status.st_uid, status.st_gid)
     if stat.S_ISLNK(status.st_mode):
-        return (*head, status.st_mtime_ns, os.readlink(path)), 0, []  # noqa: PTH115 -- one way of saying paths here
+        return (*head, status.st_mtime_ns, os.readlink(path)), 0, []  # noqa: PTH115 -- os functions throughout
     attributes = _attributes(path)
     if stat.S_ISDIR(status.st_mode):
         return (*head, status.st_mtime_ns, attributes), 0, sorted(os.listdir(path), reverse=True)  # noqa: PTH208
@@ -91,11 +96,11 @@ def _mark(path: str, most: int) -> tuple[Mark, int, list[str]]:
 
 
 def _content(path: str, most: int) -> tuple[str, int]:
-    """The hash of a file, and how much of it was read: at most one piece more than allowed."""
+    """Return the hash of a file and the bytes read: at most one piece more than allowed."""
     digest, size = hashlib.sha256(), 0
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:  # who may not read it can still see when it is another one
+    except OSError as error:  # an unreadable file still has its metadata compared
         return f"errno {error.errno}", 0
     try:
         while size <= most and (piece := os.read(handle, _PIECE)):
@@ -107,7 +112,7 @@ def _content(path: str, most: int) -> tuple[str, int]:
 
 
 def _attributes(path: str) -> tuple[tuple[str, bytes], ...]:
-    """Extended attributes; none where the system or the file system keeps none."""
+    """Return the extended attributes; none if the system or the file system has none."""
     if not hasattr(os, "listxattr"):
         return ()
     try:
@@ -135,27 +140,27 @@ _UNSEEN = Warned(
 
 @dataclass(frozen=True)
 class IntegrityChanges:
-    """What was not as before."""
+    """The violations found after a command."""
 
     repositories: tuple[Violation, ...] = ()
     guards: tuple[Violation, ...] = ()
 
 
 class IntegrityWatch:
-    """One look before a command, to be compared with one after it."""
+    """The state before a command, to be compared with the state after it."""
 
     def __init__(self, checked: CheckedCommand, tier: SandboxTier) -> None:
         confinement = checked.command.confinement
         self._worktree = checked.worktree
         self._paths = confinement.guards
-        # a view of its own keeps a read-only worktree as it is; other walls let some metadata through
+        # a mount namespace fully protects a read-only worktree; the other tiers let some metadata changes through
         self._is_writable = confinement.writable or tier is not SandboxTier.NAMESPACES
         self._guarded = look_at_guards(self._paths)
         self._repositories = dotgit.look(self._worktree) if self._is_writable else None
 
     @property
     def problem(self) -> str | None:
-        """Why the guards cannot be kept, if so."""
+        """Why the guards cannot be compared, or None."""
         if self._guarded.beyond is None:
             return None
         most = f"{GUARDED_ENTRIES} files or {GUARDED_BYTES >> 20} MiB"
@@ -163,11 +168,11 @@ class IntegrityWatch:
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
-        """What cannot be promised."""
+        """Warnings about what the comparison may miss."""
         return (_UNSEEN,) if self._repositories is not None and not self._repositories.complete else ()
 
     def changed(self) -> IntegrityChanges:
-        """Looks again; nothing of the command may live any more."""
+        """Return what has changed; call it only when no process of the command is alive."""
         guarded = guard_changes(self._guarded, look_at_guards(self._paths)) if self._paths else ()
         if self._repositories is None:
             return IntegrityChanges(guards=guarded)

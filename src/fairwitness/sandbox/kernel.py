@@ -1,4 +1,4 @@
-"""The few calls into the kernel that Python has no name for; on other systems they all answer that they are unknown."""
+"""System calls that Python does not provide; on systems other than Linux they fail as unknown."""
 
 import errno
 import functools
@@ -19,7 +19,7 @@ _ENTRY_BYTES = 65_536
 def _library() -> Any:
     if sys.platform != "linux":
         return None
-    import ctypes  # here and not above: other systems need none of it
+    import ctypes  # imported here because only Linux needs it
 
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long
@@ -27,7 +27,7 @@ def _library() -> Any:
 
 
 def call(number: int, *values: Any) -> int:
-    """One system call; OSError as the kernel says no."""
+    """Make a system call and return its result; raise OSError if it fails."""
     library = _library()
     if library is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -42,7 +42,7 @@ def call(number: int, *values: Any) -> int:
 
 
 def read_entry(path: str) -> bytes:
-    """What the kernel says in one of its small files, such as those under /proc."""
+    """Return the content of a small kernel file, such as those under /proc."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(handle, _ENTRY_BYTES)
@@ -51,7 +51,7 @@ def read_entry(path: str) -> bytes:
 
 
 def landlock_abi() -> int:
-    """The version of Landlock; 0 where there is none."""
+    """Return the version of Landlock, or 0 if the kernel has none."""
     try:
         return call(LANDLOCK_CREATE, None, 0, 1)
     except OSError:
@@ -60,7 +60,7 @@ def landlock_abi() -> int:
 
 def _has_action(action: int) -> bool:
     number = numbers(os.uname().machine).get("seccomp")
-    if number is None:  # an architecture whose calls we do not know cannot be filtered
+    if number is None:  # without its system call numbers an architecture cannot be filtered
         return False
     try:
         call(number, _GET_ACTION, 0, action.to_bytes(4, sys.byteorder))
@@ -70,17 +70,17 @@ def _has_action(action: int) -> bool:
 
 
 def has_seccomp() -> bool:
-    """Whether system calls can be filtered."""
+    """Return whether system calls can be filtered."""
     return _has_action(_ERRNO)
 
 
 def has_notify() -> bool:
-    """Whether a filter can report calls to another process."""
+    """Return whether a filter can report system calls to another process."""
     return _has_action(_USER_NOTIFY)
 
 
 def has_cgroup() -> bool:
-    """Whether this process may make groups whose memory and processes the kernel counts."""
+    """Return whether this process may create cgroups that limit memory and processes."""
     try:
         lines = read_entry("/proc/self/cgroup").decode(errors="replace").splitlines()
         own = next(line[3:] for line in lines if line.startswith("0::"))

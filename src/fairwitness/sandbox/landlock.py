@@ -1,4 +1,4 @@
-"""The ll tier: Landlock and seccomp by a small supervisor."""
+"""The ll tier: confine a command with Landlock and seccomp, without namespaces."""
 
 import threading
 
@@ -15,7 +15,7 @@ from fairwitness.sandbox.watchdog import Watchdog
 
 
 class LandlockRunner(TierRunner):
-    """No namespace: the machine's own files, of which only some can be opened, and no sockets."""
+    """Runs commands among the host's files, of which they can open only some, and without sockets."""
 
     tier = SandboxTier.LANDLOCK
 
@@ -23,7 +23,7 @@ class LandlockRunner(TierRunner):
         command = checked.command
         sockets = seccomp.families(command.confinement.network, own_network=False)
         with private_folders() as own:
-            # the kernel would count all that this user runs, so processes are left to the watchdog
+            # the kernel would count all processes of this user, so the watchdog counts them instead
             launch_plan = base_plan(
                 checked, home=own.home, temporary=own.temporary, limits=rlimits(command.limits, count_processes=False)
             )

@@ -1,4 +1,4 @@
-"""What Landlock is told: which files a command may read, run and change, and how far its signals reach."""
+"""Build Landlock rules: which files a command may read, execute and change, and where its signals may go."""
 
 import os
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _TCP = 1 | 2
 _SCOPE = 1 | 2
 SCOPED = 6
-"""The version from which signals and abstract sockets can be held."""
+"""The first Landlock version that can restrict signals and abstract sockets."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 _KERNEL = ("/proc", "/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage")
 _OF_ETC = (
@@ -32,7 +32,7 @@ _OF_ETC = (
 
 
 def rules(checked: CheckedCommand, abi: int, writable: Iterable[str]) -> dict[str, Any]:
-    """The plan's rules: nothing but what is named here can be opened."""
+    """Return the rules for a command: it can open only the paths named here."""
     handled = _HANDLED.get(abi, _ALL)
     confinement = checked.command.confinement
     reads = [*bwrap_args.system_reads(), *_KERNEL, *_etc(), *checked.read, checked.worktree]
@@ -52,19 +52,19 @@ def rules(checked: CheckedCommand, abi: int, writable: Iterable[str]) -> dict[st
 
 
 def scope_only(abi: int) -> dict[str, Any] | None:
-    """For a command that already has a view of its own: no signal and no abstract socket reaches out of it."""
+    """Return rules for a command with its own mount namespace: no signal or abstract socket reaches outside."""
     if abi < SCOPED:
         return None
     return {"fs": 0, "net": 0, "scope": _SCOPE, "words": 3, "paths": []}
 
 
 def _fitting(path: str, rights: int) -> int:
-    """The kernel refuses rights of folders for anything else."""
+    """Return the rights that apply to a path: the kernel rejects folder rights for anything but a folder."""
     return rights if Path(path).is_dir() else rights & _OF_FILES
 
 
 def _etc() -> list[str]:
-    """All of it for an ordinary user; root owns the secret parts too, so only what is harmless."""
+    """Return /etc for an ordinary user; for root, who can read its secrets, only the harmless parts."""
     if os.getuid():
         return ["/etc"]
     return [str(found) for pattern in (COPIED + " " + _OF_ETC).split() for found in Path("/etc").glob(pattern)]

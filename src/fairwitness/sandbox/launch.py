@@ -1,4 +1,4 @@
-"""What goes into one run of the launcher, and the bare facts that come out of it."""
+"""The input of one run of the launcher and the raw facts of its outcome."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,44 +10,44 @@ from fairwitness.sandbox.watchdog import LimitName, Watchdog
 
 
 class WriteObserver(Protocol):
-    """Somebody who answers the kernel's listener."""
+    """Watches a command's attempts to write, by answering the kernel's seccomp listener."""
 
     failed: str | None
     blind: bool
-    """Whether some process could not be looked into."""
+    """Whether some process could not be inspected."""
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """What was seen."""
+        """The violations that were seen."""
         ...
 
     def start(self) -> None:
-        """Begins, in a thread of its own."""
+        """Start watching in a separate thread."""
         ...
 
     def finish(self) -> None:
-        """Ends; nothing is left to be watched."""
+        """Stop watching; called when no process of the command is left."""
         ...
 
 
 @dataclass
 class Launch:
-    """How one command is started."""
+    """How to start one command."""
 
     argv: Callable[[int], list[str]]
-    """The launcher's command line, given the handle to which bubblewrap reports; control and plan are added."""
+    """Returns the launcher's command line for bubblewrap's status descriptor; control and plan are appended."""
     plan: dict[str, Any]
     namespaced: bool
     watchdog: Watchdog | None
     observer: Callable[[int], WriteObserver] | None
-    """Makes the observer from the kernel's listener."""
+    """Creates the observer for the kernel's listener."""
     handles: tuple[int, ...] = ()
-    """What the launcher is given beside; nothing of it reaches the command."""
+    """Further descriptors for the launcher; the command does not inherit them."""
 
 
 @dataclass
 class CommandFacts:
-    """The bare facts of one run."""
+    """The raw facts of one run."""
 
     stdout: Capture
     stderr: Capture
@@ -63,4 +63,4 @@ class CommandFacts:
     survivors: int | None = None
     observer: WriteObserver | None = None
     warnings: tuple[Warned, ...] = ()
-    """What could not be promised for this one."""
+    """Warnings about what could not be guaranteed for this run."""

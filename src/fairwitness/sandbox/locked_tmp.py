@@ -1,7 +1,7 @@
-"""Temporary folders that their maker holds by a lock for as long as it lives, and the sweep of those nobody holds.
+"""Temporary folders that are locked while their creator is alive, and the removal of those left behind.
 
-A runner that is killed leaves its folders behind. The lock goes with the process, whatever ended it, and is seen from
-other containers too, where process numbers mean nothing.
+A runner that is killed leaves its folders behind. The kernel releases the lock when the process ends, for whatever
+reason. Other containers see the lock too, whereas process ids mean nothing there.
 """
 
 import contextlib
@@ -18,44 +18,44 @@ PREFIX = "fairwitness-"
 KINDS = ("sandbox", "run", "probe", "try")
 STARTS = tuple(f"{PREFIX}{kind}-" for kind in KINDS)
 YOUNG_S = 3600.0
-"""Younger folders are left alone: between making and locking one there is a moment."""
+"""Younger folders are not removed, because a folder is locked only a moment after it is created."""
 LENT = 1_000_000_000
-"""From here on are the users that commands are run as; their folders are root's to remove."""
+"""The first id of the users that commands run as; root removes their folders."""
 _AT_ONCE = 200
 
 
 @dataclass(frozen=True)
 class LockedFolder:
-    """A folder that is held."""
+    """A temporary folder with a lock on it."""
 
     path: Path
     _handle: int
 
     def remove(self) -> None:
-        """The folder and all in it; nothing is held any more."""
+        """Remove the folder with everything in it, and release the lock."""
         remove(self.path)
         self.let_go()
 
     def let_go(self) -> None:
-        """Leaves the folder to whoever sweeps."""
+        """Release the lock; a later sweep removes the folder."""
         os.close(self._handle)
 
 
 def make(kind: str) -> LockedFolder:
-    """A new folder that only we can enter, held from now on."""
+    """Create and lock a folder that only this user can enter."""
     return hold(Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-"))))
 
 
 def hold(folder: Path) -> LockedFolder:
-    """A folder that is there, held from now on."""
+    """Lock an existing folder."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    with contextlib.suppress(OSError):  # where nothing can be locked, nothing is swept either
+    with contextlib.suppress(OSError):  # on a file system without locks the sweep removes nothing either
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return LockedFolder(folder, handle)
 
 
 def sweep(place: str | None = None, *, starts: tuple[str, ...] = STARTS, young_s: float = YOUNG_S) -> list[str]:
-    """Removes what dead processes left, by how its name starts, and answers what that was."""
+    """Remove the folders that dead processes left behind, selected by name prefix; return their paths."""
     swept: list[str] = []
     with contextlib.suppress(OSError), os.scandir(place or tempfile.gettempdir()) as found:
         for entry in found:
@@ -66,7 +66,7 @@ def sweep(place: str | None = None, *, starts: tuple[str, ...] = STARTS, young_s
 
 
 def _is_left(path: str, young_s: float) -> bool:
-    """Whether a folder is ours, old, and held by nobody."""
+    """Return whether a folder belongs to this user, is old enough, and is not locked."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -86,12 +86,12 @@ def _is_left(path: str, young_s: float) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """A command may have shut a folder to its own user, so all are opened first; nothing above is touched."""
+    """Remove a folder; first make every folder in it accessible, since a command may have removed its permissions."""
     front = [str(folder)]
     while front:
         path = front.pop()
         with contextlib.suppress(OSError):
-            Path(path).chmod(0o700)  # a folder, by what the listing said, and no process of the command lives
+            Path(path).chmod(0o700)  # the listing said it is a folder, and no process is left that could replace it
             with os.scandir(path) as found:
                 front.extend(entry.path for entry in found if entry.is_dir(follow_symlinks=False))
     shutil.rmtree(folder, ignore_errors=True)

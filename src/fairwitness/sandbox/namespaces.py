@@ -1,4 +1,4 @@
-"""The ns tier: Linux namespaces through bubblewrap."""
+"""The ns tier: confine a command with Linux namespaces, through bubblewrap."""
 
 import contextlib
 import functools
@@ -23,7 +23,7 @@ from fairwitness.sandbox.watchdog import Watchdog
 
 
 class NamespaceRunner(TierRunner):
-    """Own user, process, network, ipc and host name; a view of the file system that holds only what is needed."""
+    """Runs commands in their own user, pid, network, ipc and uts namespaces, with only the necessary files mounted."""
 
     tier = SandboxTier.NAMESPACES
 
@@ -36,7 +36,7 @@ class NamespaceRunner(TierRunner):
         launch_plan = base_plan(checked, home=scratch.HOME, temporary=bwrap_args.TMP, limits=self._limits(checked))
         launch_plan["confined"] = True
         network = command.confinement.network
-        # with the machine's network come its abstract sockets, which only Landlock can shut off
+        # the host's network includes its abstract sockets, which only Landlock can block
         own_network = network is not Network.OPEN or self._features.landlock_abi >= landlock_rules.SCOPED
         families = seccomp.families(network, own_network=own_network)
         launch_plan["filter"] = seccomp.program(families, watch=False, alone=True)
@@ -55,13 +55,13 @@ class NamespaceRunner(TierRunner):
         return ended
 
     def _limits(self, checked: CheckedCommand) -> list[tuple[int, int, int]]:
-        # the kernel never counts for root; and before 5.14 it counted all that the user runs, not the namespace
+        # the kernel never enforces this limit for root, and before 5.14 it counted per user, not per namespace
         return rlimits(checked.command.limits, count_processes=os.getuid() != 0 and _kernel() >= (5, 14))
 
 
 @contextlib.contextmanager
 def _ways(launch: Launch, checked: CheckedCommand) -> Iterator[None]:
-    """Gives the launcher a hold on each socket: none is in the command's view, where it could be called directly."""
+    """Give the launcher a descriptor of each socket: none is mounted, so the command cannot connect to it directly."""
     with contextlib.ExitStack() as stack:
         ports = {}
         for port, path in checked.ways:
@@ -77,7 +77,7 @@ def _ways(launch: Launch, checked: CheckedCommand) -> Iterator[None]:
 
 @functools.cache
 def _forwarding() -> CodeType:
-    """What the launcher does not know by itself; both are run by the same interpreter."""
+    """Return the forwarder's code for the launcher; it can be compiled here because both run the same interpreter."""
     return compile(Path(forwarder.__file__).read_text(encoding="utf-8"), "forwarder", "exec")
 
 

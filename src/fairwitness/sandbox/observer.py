@@ -1,18 +1,21 @@
-"""Names what a confined command tries to change outside: watches, always lets the call go on, and keeps a list.
+"""Report what a confined command tries to change outside its own folders.
 
-The walls hold by themselves; the observer only reports. What it reports makes the run a violation, so the rule of what
-is none stands here, in one place:
+The sandbox blocks by itself; the observer only reports. It receives a notification for each watched system call, reads
+the call's paths from the caller's memory, and always lets the call continue. Paths are resolved in the root of the
+calling process, so that a link leads to the same place for the observer as for the caller.
 
-- the places a command may write to are its own, with three exceptions: the worktree's `.git`, hidden paths, and
-  folders that exist only to hold something that is shown;
-- what is hidden in a writable worktree is nobody's to write to (`hidden`): what stands there was put there by us;
-- a read-only worktree may be tried, hidden paths too: linters look for a place for their caches, and the attempt
-  changes nothing;
-- a tool may try its byte code, caches and locks where it is installed (`_CACHES`), may open a file there for reading
-  and writing without making or emptying one, and may link from there;
-- what cannot change anything is no attempt: making a folder that is there, removing or changing what is neither in
-  the command's view nor on this machine;
-- devices that hold nothing, and a process's own entries under /proc.
+A reported attempt makes the run a violation. These rules say what is not reported:
+
+- Writes to the command's own folders, with three exceptions: the worktree's `.git`, hidden paths, and folders that
+  exist only as mount points.
+- Attempts to write in a read-only worktree, hidden paths included: linters look for a place for their caches, and the
+  attempt changes nothing. In a writable worktree, writing to a hidden path is a violation (`hidden`), because
+  Fair Witness mounted what is there.
+- What tools do where they are installed: write byte code, caches and locks (`_CACHES`), open a file for reading and
+  writing without creating or truncating it, and link from there.
+- Attempts that cannot change anything: creating a folder that exists, and removing or changing a path that exists
+  neither in the command's view nor on the host.
+- Devices that store nothing, and a process's own entries under /proc.
 """
 
 import contextlib
@@ -47,13 +50,13 @@ _STANDARD = {"/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", 
 
 @dataclass(frozen=True)
 class Target:
-    """Where in a call's arguments a path stands. Without `path`, `folder` is an open file itself."""
+    """The argument positions of a path in a system call. Without `path`, `folder` is the open file itself."""
 
     folder: int | None
     path: int | None
     follow: bool = False
     flags: int | None = None
-    """The argument that may say not to follow a last link."""
+    """Position of the argument that may forbid following a final link."""
 
 
 def _two(*pairs: tuple[int | None, int]) -> tuple[Target, ...]:
@@ -103,28 +106,28 @@ TARGETS: dict[str, tuple[Target, ...]] = {
     "setxattrat": (Target(0, 1, follow=True, flags=2),),
     "removexattrat": (Target(0, 1, follow=True, flags=2),),
 }
-"""For each watched call, the paths that it may change."""
+"""The paths that each watched system call may change."""
 
 
 @dataclass(frozen=True)
 class WriteAttempt:
-    """One path that one call is about to change."""
+    """One path that a system call is about to change."""
 
     call: str
     path: str
     exists: bool
-    """In the caller's view."""
+    """Whether the path exists in the caller's view."""
     is_folder: bool = False
     flags: int = 0
-    """Of an open."""
+    """The flags of an open call."""
     second: bool = False
-    """The destination of a rename or link."""
+    """Whether the path is the destination of a rename or link."""
     own: frozenset[int] = frozenset()
-    """The numbers under which the caller knows itself."""
+    """The caller's own process ids."""
 
 
 def write_attempts(pid: int, call: str, arguments: tuple[int, ...]) -> list[WriteAttempt]:
-    """What a call of a waiting process would change; OSError if the process is gone or cannot be looked into."""
+    """Return what a waiting system call would change; raise OSError if the process is gone or cannot be inspected."""
     found = []
     root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -153,7 +156,7 @@ def _says_no_follow(target: Target, flags: int, arguments: tuple[int, ...]) -> b
 
 
 def _text(pid: int, target: Target, arguments: tuple[int, ...]) -> str:
-    """The path as the caller means it, made absolute but not resolved."""
+    """Return the path as passed by the caller, made absolute but not resolved."""
     path = ""
     if target.path is not None and arguments[target.path]:
         path = os.fsdecode(_string(pid, arguments[target.path]))
@@ -165,7 +168,7 @@ def _text(pid: int, target: Target, arguments: tuple[int, ...]) -> str:
 
 
 def _string(pid: int, address: int) -> bytes:
-    """Text in another process's memory, read page by page up to its end."""
+    """Return a string from another process's memory, read page by page up to its end."""
     handle = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         text = b""
@@ -181,7 +184,7 @@ def _string(pid: int, address: int) -> bytes:
 
 
 def _resolve(root: int, pid: int, text: str, *, follow: bool) -> tuple[str, bool, bool]:
-    """The path that would be changed, whether something is there, and whether that is a folder."""
+    """Return the path that would be changed, whether it exists, and whether it is a folder."""
     for _ in range(_HOPS):
         text = _STANDARD.get(text, text).replace("/dev/fd/", "/proc/self/fd/") if text.startswith("/dev/") else text
         if (magic := _PROC.fullmatch(text)) and magic[2]:
@@ -206,7 +209,7 @@ def _resolve(root: int, pid: int, text: str, *, follow: bool) -> tuple[str, bool
 
 
 def _through_proc(pid: int, magic: re.Match[str], text: str) -> str:
-    """Leads through the kernel's own links, which no other process can follow for the caller."""
+    """Follow a link of /proc for the caller; only the caller itself could follow it directly."""
     who, what, rest = magic.groups()
     if who.isdigit() and int(who) not in _own_numbers(pid):
         return f"/{rest.lstrip('/')}" if what == "root" and rest else text
@@ -216,7 +219,7 @@ def _through_proc(pid: int, magic: re.Match[str], text: str) -> str:
 
 
 def _own_numbers(pid: int) -> frozenset[int]:
-    """All numbers of a process, in each namespace it is in."""
+    """Return all ids of a process, one for each pid namespace that it is in."""
     with contextlib.suppress(OSError):
         lines = kernel.read_entry(f"/proc/{pid}/status").splitlines()
         return frozenset(
@@ -240,7 +243,7 @@ def _name(handle: int) -> str:
 
 
 def _leads_to(link: str) -> str:
-    return os.readlink(link)  # noqa: PTH115 -- at each watched call: a Path costs more than the call
+    return os.readlink(link)  # noqa: PTH115 -- runs at each watched call: creating a Path costs more than the call
 
 
 def _link(folder: int, name: str) -> str | None:
@@ -253,17 +256,17 @@ _RECEIVE, _ANSWER, _IS_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0
 _GO_ON = struct.pack("=qiI", 0, 0, 1)
 _NOTICE = struct.Struct("=QIIiIQ6Q")
 _MOST = 200
-"""So many different violations are named; then they are only counted."""
+"""The most different violations that are recorded; further ones are dropped."""
 _PATH = 1000
 
 _CACHES = re.compile(
-    r"/(__pycache__|\.?[\w.-]*cache(-[\w-]+)?|fontconfig|\.(vite|vite-temp|vitest|swc|turbo))(/|$)"  # of folders
-    r"|\.py[co](\.\d+)?$|\.(lock|lck|tsbuildinfo)$|/\.?lock$|/\.cargo-lock$|/CACHEDIR\.TAG$"  # of files
+    r"/(__pycache__|\.?[\w.-]*cache(-[\w-]+)?|fontconfig|\.(vite|vite-temp|vitest|swc|turbo))(/|$)"  # folders
+    r"|\.py[co](\.\d+)?$|\.(lock|lck|tsbuildinfo)$|/\.?lock$|/\.cargo-lock$|/CACHEDIR\.TAG$"  # files
 )
 _GIT_REFRESH = "/index.lock"
-"""`git status` looks whether it may note what it saw; it does without."""
+"""`git status` tries to refresh the index and works without it."""
 _DEVICES = re.compile(r"/dev/(null|zero|full|random|urandom|tty|ptmx|pts/.*|console)|/proc/[^/]+/fd/\d+")
-_SEMAPHORES = re.compile(r"/dev/shm/(sem\.|psm_|\.?lockdown|pymp-)[^/]*")  # noqa: S108 -- looked at, not used
+_SEMAPHORES = re.compile(r"/dev/shm/(sem\.|psm_|\.?lockdown|pymp-)[^/]*")  # noqa: S108 -- compared, not opened
 _OWN_ENTRIES = re.compile(r"/proc/(self|thread-self|\d+)(/.*)?", re.DOTALL)
 _HARMLESS_ENTRIES = re.compile(r"(/task/\d+)?/(oom_score_adj|oom_adj|comm|coredump_filter|timerslack_ns|clear_refs)")
 _METADATA = re.compile(r"f?l?ch(mod|own)|fch(mod|own)at2?|f?utime.*|.*xattr.*")
@@ -273,23 +276,23 @@ _TOOL_PROBE = os.O_CREAT | os.O_TRUNC
 
 @dataclass(frozen=True)
 class WriteRule:
-    """What one command may change, and what is no more than noise."""
+    """What one command may change, and which attempts are harmless."""
 
     tier: SandboxTier
     worktree: str
     own: tuple[str, ...]
-    """Where it may write: folders it was given, and private ones."""
+    """Folders it may write to: the given ones and the private ones."""
     shut: tuple[str, ...]
-    """Folders inside these that are not its own."""
+    """Folders inside `own` that it may not write to."""
     tools: tuple[str, ...]
-    """Where it may read, and tools live."""
+    """Folders it may read, where tools are installed."""
     git_held: bool = True
-    """Whether the worktree's `.git` was there before, and is held by the tier."""
+    """Whether the worktree's `.git` existed before the command and the tier protects it."""
     hidden: tuple[str, ...] = ()
-    """Paths of a writable worktree over which something empty lies."""
+    """Hidden paths of a writable worktree."""
 
     def kind(self, attempt: WriteAttempt) -> str | None:
-        """The kind of violation that an attempt is; None if it is none."""
+        """Return the kind of violation of an attempt, or None if it is none."""
         path = attempt.path
         if _is_in(path, (self._git,)):
             is_refresh = path.endswith(_GIT_REFRESH) and self.blocks(attempt)
@@ -309,7 +312,7 @@ class WriteRule:
         return "link" if attempt.call.startswith("link") and not attempt.second else "write"
 
     def blocks(self, attempt: WriteAttempt) -> bool:
-        """Whether the tier stops it, whoever owns the file."""
+        """Return whether the tier blocks an attempt, whatever the owner of the file."""
         if self.tier is SandboxTier.NAMESPACES:
             if _is_in(attempt.path, self.hidden) or (self.git_held and _is_in(attempt.path, (self._git,))):
                 return True
@@ -343,7 +346,7 @@ class WriteRule:
             return not attempt.exists
         if attempt.exists or attempt.second or attempt.flags & os.O_CREAT or attempt.call.startswith(_MAKES):
             return True
-        return os.path.lexists(attempt.path)  # it may be out of the command's sight, and still be meant
+        return os.path.lexists(attempt.path)  # the command may aim at a path of the host that it cannot see
 
 
 def _is_in(path: str, places: Iterable[str]) -> bool:
@@ -359,7 +362,7 @@ def _is_tool_noise(attempt: WriteAttempt) -> bool:
 
 
 class SyscallObserver(threading.Thread):
-    """Answers the kernel's notices of one command until none of its processes is left."""
+    """Answers the kernel's notifications about one command until none of its processes is left."""
 
     def __init__(self, listener: int, rule: WriteRule) -> None:
         super().__init__(name="fairwitness-observer", daemon=True)
@@ -373,15 +376,15 @@ class SyscallObserver(threading.Thread):
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """What was seen, each path once per call."""
+        """The violations seen, each path once per system call."""
         return tuple(
             Violation(kind=kind, call=call, path=path, count=count, blocked=blocked, source="observer")
             for (kind, call, path, blocked), count in self._counts.items()
         )
 
     def run(self) -> None:
-        """Watches until the kernel says that nobody is left."""
-        with contextlib.suppress(OSError):  # kernels before 6.6 wake us less directly
+        """Answer notifications until the kernel reports that no process is left."""
+        with contextlib.suppress(OSError):  # a faster wake-up, which kernels before 6.6 do not have
             fcntl.ioctl(self._listener, _SET_FLAGS, 1)
         poll = select.poll()
         poll.register(self._listener, select.POLLIN)
@@ -393,13 +396,13 @@ class SyscallObserver(threading.Thread):
                     self._answer()
                 elif self._woken in ready or ready.get(self._listener, 0) & (select.POLLHUP | select.POLLERR):
                     return
-        except Exception as error:  # noqa: BLE001 -- whoever waits for an answer must not wait for ever
+        except Exception as error:  # noqa: BLE001 -- the listener must be closed, or the command would wait for ever
             self.failed = f"{type(error).__name__}: {error}"
         finally:
             os.close(self._listener)
 
     def finish(self) -> None:
-        """Ends the watch; called when nothing is left to be watched."""
+        """Stop answering; called when no process of the command is left."""
         os.write(self._wake, b"x")
         self.join()
         os.close(self._woken)
@@ -409,7 +412,7 @@ class SyscallObserver(threading.Thread):
         notice = bytearray(_NOTICE.size)
         try:
             fcntl.ioctl(self._listener, _RECEIVE, notice)
-        except OSError:  # the caller died meanwhile
+        except OSError:  # the caller died in the meantime
             return
         identity, pid, _, number, _, _, *arguments = _NOTICE.unpack(notice)
         try:
@@ -421,10 +424,10 @@ class SyscallObserver(threading.Thread):
     def _note(self, identity: int, pid: int, call: str, arguments: tuple[int, ...]) -> None:
         try:
             found = write_attempts(pid, call, arguments)
-        except PermissionError:  # a process may shut itself against being looked into
+        except PermissionError:  # a process can protect itself from inspection
             self.blind = self.blind or self._is_valid(identity)
             return
-        except OSError:  # a path that cannot be read is none that the kernel will find
+        except OSError:  # the kernel cannot read this path either, so the call will fail
             return
         for attempt in found:
             kind = self._rule.kind(attempt)
@@ -436,7 +439,7 @@ class SyscallObserver(threading.Thread):
                 self._counts[key] = self._counts.get(key, 0) + 1
 
     def _is_valid(self, identity: int) -> bool:
-        """Whether it is still the same process that waits."""
+        """Return whether the call still waits, so that what was read belongs to the same process."""
         with contextlib.suppress(OSError):
             fcntl.ioctl(self._listener, _IS_VALID, struct.pack("=Q", identity))
             return True
@@ -451,7 +454,7 @@ def add_observer(
     features: Features,
     private: tuple[str, ...],
 ) -> None:
-    """Adds an observer to a launch, where one is wanted and the kernel offers it."""
+    """Add an observer to a launch if the command asks for one and the kernel supports it."""
     if not (checked.command.observe and features.notify):
         return
     rule = WriteRule(

@@ -1,4 +1,4 @@
-"""The uid tier, for root on a kernel with neither namespaces nor Landlock: each command as a user nobody else is."""
+"""The uid tier, for root on a kernel with neither namespaces nor Landlock: run each command as a unique user."""
 
 import contextlib
 import itertools
@@ -26,7 +26,7 @@ _turns = itertools.count()
 
 
 class OwnUserRunner(TierRunner):
-    """What the user of no other process may not reach is out of reach; the places open to all stay open."""
+    """Runs commands as a user with no other files or processes; what everyone may write to stays writable."""
 
     tier = SandboxTier.UID
 
@@ -37,7 +37,7 @@ class OwnUserRunner(TierRunner):
             with private_folders() as own, _lent((own.folder, *checked.write), uid):
                 return self._run_as(uid, checked, own, streams, cancel)
         finally:
-            _sweep(uid, before)  # only now: what was lent is ours again
+            _sweep(uid, before)  # only now, when the lent folders have their owners back
 
     def _run_as(
         self, uid: int, checked: CheckedCommand, own: PrivateFolders, streams: Streams, cancel: threading.Event | None
@@ -60,7 +60,7 @@ class OwnUserRunner(TierRunner):
 
 
 def own_uid() -> int:
-    """A user that no other command of this machine has now."""
+    """Return a user id that no other command on this machine has now."""
     return LENT + (os.getpid() << 8) + next(_turns) % 256
 
 
@@ -81,7 +81,7 @@ def _in_open_places() -> dict[str, os.DirEntry[str]]:
 
 
 def _sweep(uid: int, before: Container[str]) -> None:
-    """Removes what the command left in the places that are open to all; nobody else has this user."""
+    """Remove what the command left in the places that are writable for all; only it ran as this user."""
     for path, entry in _in_open_places().items():
         with contextlib.suppress(OSError):
             if path in before or entry.stat(follow_symlinks=False).st_uid != uid:
@@ -94,14 +94,14 @@ def _sweep(uid: int, before: Container[str]) -> None:
 
 @contextlib.contextmanager
 def _lent(folders: Iterable[str], uid: int) -> Iterator[None]:
-    """Gives folders and what is in them to a user, and takes back all that user owns there afterwards."""
+    """Give folders with their contents to a user; afterwards restore the owner of everything that user owns there."""
     owners: dict[tuple[int, int], tuple[int, int]] = {}
     places = tuple(folders)
     heirs = {place: Path(place).stat() for place in places}
     try:
         for place in places:
             for path, status in _everything(place, skip=".git"):
-                # a file with a second name may be somebody else's under the other one
+                # a file with a second hard link may also exist outside, under the other name
                 if stat.S_ISDIR(status.st_mode) or (status.st_nlink == 1 and not stat.S_ISLNK(status.st_mode)):
                     owners[status.st_dev, status.st_ino] = (status.st_uid, status.st_gid)
                     os.lchown(path, uid, uid)
@@ -116,7 +116,7 @@ def _lent(folders: Iterable[str], uid: int) -> Iterator[None]:
 
 
 def _everything(place: str, *, skip: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """A folder and all below it, without following a link, nor what has a name to be skipped."""
+    """Yield a folder and everything below it, without following links and without entries of the name `skip`."""
     with contextlib.suppress(OSError):
         yield place, os.lstat(place)
     front = [place]

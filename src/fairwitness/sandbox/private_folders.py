@@ -1,4 +1,4 @@
-"""A home and a temporary folder that one command has for itself, where it has no view of its own."""
+"""A private home and temporary folder for one command, in tiers without a mount namespace."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from fairwitness.sandbox import locked_tmp
 
 @dataclass(frozen=True)
 class PrivateFolders:
-    """Both folders, in one that is removed afterwards."""
+    """The home and the temporary folder, inside a folder that is removed afterwards."""
 
     folder: str
     home: str
@@ -18,7 +18,7 @@ class PrivateFolders:
 
 @contextlib.contextmanager
 def private_folders() -> Iterator[PrivateFolders]:
-    """Made for one command; whatever it left there goes with them."""
+    """Create the folders for one command and remove them with their contents afterwards."""
     own = locked_tmp.make("run")
     try:
         for name in ("home", "tmp"):

@@ -1,4 +1,4 @@
-"""What this machine offers to keep commands in; asked once per process, by trying."""
+"""Find out which sandbox features this machine offers, by trying them once per process."""
 
 import functools
 import os
@@ -27,7 +27,7 @@ _LANDLOCK_GAPS = {
 
 @functools.cache
 def probe() -> Features:
-    """The features of this machine; nothing that was tried stays behind."""
+    """Return the features of this machine; the trials leave nothing behind."""
     warnings: list[Warned] = []
 
     def warn(code: str, text: str) -> None:
@@ -76,7 +76,7 @@ def probe() -> Features:
 
 
 def _namespaces_refused(bwrap: str | None) -> str | None:
-    """Why bubblewrap cannot build the view of an empty folder; None if it can."""
+    """Return why bubblewrap cannot build a sandbox around an empty folder, or None if it can."""
     if bwrap is None:
         return "bubblewrap is not installed"
     with tempfile.TemporaryDirectory(prefix="fairwitness-probe-") as folder:
@@ -102,7 +102,7 @@ def _namespaces_refused(bwrap: str | None) -> str | None:
 
 
 def _has_userns() -> bool:
-    """Whether a child may enter a user namespace of its own."""
+    """Return whether a child process may enter its own user namespace."""
     if sys.platform != "linux" or "unshare" not in numbers(os.uname().machine):
         return False
     number = numbers(os.uname().machine)["unshare"]
@@ -118,7 +118,7 @@ def _has_userns() -> bool:
 
 
 def is_kernel_able(tier: SandboxTier) -> bool:
-    """Whether the kernel alone would allow a tier, whatever is installed."""
+    """Return whether the kernel supports a tier, whatever is installed."""
     features = probe()
     if tier is SandboxTier.NAMESPACES:
         return features.seccomp and features.userns and Path("/proc/self/ns/pid").exists()

@@ -1,4 +1,4 @@
-"""The bare facts of a run as the record that evidence rests on."""
+"""Turn the raw facts of a run into the result that evidence is based on."""
 
 import signal
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ def finished(
     started_at: datetime,
     changed: IntegrityChanges,
 ) -> Finished:
-    """Puts the facts together; what is missing counts as lost, never as a pass."""
+    """Return the result of a run; missing facts count as a lost run, never as a pass."""
     command = checked.command
     observer = ended.observer
     watched = observer.violations if observer is not None else ()
@@ -43,7 +43,7 @@ def finished(
     violations = watched + changed.repositories + changed.guards
     end = _end(ended, exit_code, limit, violations)
     if end in (End.SANDBOX_ERROR, End.CANCELLED):
-        exit_code = number = None  # a lost run has no result, even if it came to one
+        exit_code = number = None  # a lost or cancelled run has no result, even if the command ended by itself
     result = Confined(
         argv=command.argv,
         exe=checked.exe,
@@ -89,7 +89,7 @@ def not_run(
     warnings: Iterable[Warned],
     started_at: datetime,
 ) -> Finished:
-    """The record of a command that could not even be started."""
+    """Return the result of a command that could not be started."""
     ended = CommandFacts(Capture(1), Capture(1), lost=why)
     return finished(
         checked,
@@ -111,7 +111,7 @@ def _status(wait_status: int | None) -> tuple[int | None, int | None]:
 
 
 def _end(ended: CommandFacts, exit_code: int | None, limit: LimitName | None, violations: tuple[Violation, ...]) -> End:
-    """A lost sandbox outranks a violation, that a limit, and that the exit code."""
+    """Return how a run ended: a lost sandbox outranks a violation, a violation a limit, a limit the exit code."""
     if ended.lost is not None:
         return End.SANDBOX_ERROR
     if ended.cancelled:

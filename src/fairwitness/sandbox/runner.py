@@ -1,4 +1,4 @@
-"""The promise of every runner: one command in, what came of it out."""
+"""The interface of every runner: it takes a command and returns its result."""
 
 import threading
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ from fairwitness.contracts.common.sandbox import Command, Confined, Features
 
 @dataclass(frozen=True)
 class Attached:
-    """Handles of pipes that become a command's own streams, to talk with it while it runs.
+    """Descriptors of pipes that become a command's stdin and stdout, to talk with it while it runs.
 
-    They are the runner's from the call on, whatever comes of it: its copies are closed as soon as the command has
-    them, and where nothing is run, so that each side sees the end of the other. What the command says on stdout is then
-    the caller's alone: it is not kept, counted or hashed (the result says 0 bytes and the hash of nothing), and to
-    stop who says too much (`output_killed`) is the caller's duty. All else is as ever, stderr too.
+    The runner owns them from the call on, whatever its outcome. It closes its copies as soon as the command has them,
+    and also if nothing is run, so that each side sees the end of the other. The caller alone gets the command's
+    stdout: it is not kept, counted or hashed (the result says 0 bytes and the hash of nothing), and the caller must
+    stop a command that writes too much (`output_killed`). Everything else, stderr included, works as without pipes.
     """
 
     stdin: int
-    """The end that is read from."""
+    """The reading end of a pipe."""
     stdout: int
-    """The end that is written to."""
+    """The writing end of a pipe."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What came of a command, and what was kept of its output: the head and the tail of each stream."""
+    """A command's result, with the head and the tail of each output stream."""
 
     result: Confined
     stdout: bytes
@@ -34,19 +34,19 @@ class Finished:
 
 
 class Runner(Protocol):
-    """Runs commands that are not ours. Threads may share one.
+    """Runs foreign commands. Threads may share a runner.
 
-    Nothing that a command does raises. `run` returns when no process of the command's tree lives any more.
+    Nothing that a command does raises an exception. `run` returns when no process of the command's tree is alive.
     """
 
     @property
     def features(self) -> Features:
-        """What this machine offers."""
+        """The sandbox features of this machine."""
         ...
 
     @property
     def tier(self) -> SandboxTier:
-        """How commands are kept in."""
+        """How strictly commands are confined."""
         ...
 
     def run(
@@ -57,8 +57,8 @@ class Runner(Protocol):
         cancel: threading.Event | None = None,
         attached: Attached | None = None,
     ) -> Finished:
-        """Runs one command to its end; `UsageError` only if the request itself cannot be meant.
+        """Run a command to its end; raise `UsageError` only if the request itself is invalid.
 
-        It reads either `stdin` or what comes through the attached pipe.
+        The command reads either `stdin` or the attached pipe.
         """
         ...

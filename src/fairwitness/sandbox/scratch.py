@@ -1,6 +1,6 @@
-"""What this process prepares once for all its sandboxes: a small /etc, the launcher as byte code, and empty things.
+"""What this process prepares once for all its sandboxes: a small /etc, the launcher as byte code, empty files.
 
-It stands in a folder that is removed when the process ends, or by a later one if this one cannot.
+All of it is in one folder, which is removed when the process ends, or by a later process if this one is killed.
 """
 
 import atexit
@@ -53,38 +53,38 @@ def _made(owner: int) -> Path:
         (nothing / path).chmod(mode)
     py_compile.compile(str(Path(__file__).with_name("child_setup.py")), str(etc / LAUNCHER), doraise=True)
     (etc / LAUNCHER).chmod(0o644)
-    folder.chmod(0o755)  # nothing in it is secret, and another user may have to read the launcher
+    folder.chmod(0o755)  # nothing in it is secret, and in the uid tier another user must read the launcher
     return folder
 
 
 def folder() -> Path:
-    """The private folder of this process; a child by fork makes its own."""
+    """Return the private folder of this process; a forked child creates its own."""
     with _lock:
         made = _made(os.getpid())
-        if not (made / "etc" / LAUNCHER).exists():  # somebody cleaned up the temporary folders
+        if not (made / "etc" / LAUNCHER).exists():  # another program cleaned up the temporary folders
             _made.cache_clear()
             made = _made(os.getpid())
         return made
 
 
 def etc() -> Path:
-    """The small /etc."""
+    """Return the path of the small /etc."""
     return folder() / "etc"
 
 
 def empty(name: str) -> Path:
-    """What is shown in the place of something hidden: `folder`, `file` or `file.json`."""
+    """Return the path of what replaces a hidden path: `folder`, `file` or `file.json`."""
     return folder() / _EMPTY / name
 
 
 def interpreter() -> str:
-    """The Python that is not a virtual environment: with it alone the launcher runs."""
+    """Return the Python interpreter outside any virtual environment; the launcher needs nothing else."""
     base = getattr(sys, "_base_executable", "") or sys.executable
     return str(Path(base).resolve())
 
 
 def mount_point(path: str) -> None:
-    """Makes sure that something can be mounted over this path of the small /etc."""
+    """Make sure that a path of the small /etc exists, so that something can be mounted over it."""
     target = etc() / Path(path).relative_to("/etc")
     with _lock:
         if Path(path).is_dir():
@@ -95,7 +95,7 @@ def mount_point(path: str) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copies what everybody may read; links stay links."""
+    """Copy what everybody may read; links are copied as links."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_symlink():
@@ -104,7 +104,7 @@ def _copy(source: Path, target: Path) -> None:
             shutil.copytree(source, target, symlinks=True, ignore=_unfit, ignore_dangling_symlinks=True)
         elif not _unfit(str(source.parent), [source.name]):
             shutil.copyfile(source, target)
-    except OSError:  # a file of /etc that cannot be copied is one that the command will do without
+    except OSError:  # the command can work without a file of /etc that cannot be copied
         return
 
 

@@ -1,6 +1,6 @@
-"""A runner that answers from a script; for tests and the demo, held to the same conformance kit.
+"""A runner that answers from a script, for tests and the demo; it passes the same conformance tests as the others.
 
-It runs nothing and keeps nothing in, so it calls itself unconfined unless it is told which tier to play.
+It runs and confines nothing, so its tier is "none" unless the caller chooses one to imitate.
 """
 
 import fnmatch
@@ -33,26 +33,26 @@ _LOOK_S = 0.05
 
 @dataclass(frozen=True)
 class Reply:
-    """What a command is said to have done."""
+    """The scripted outcome of a command."""
 
     exit_code: int = 0
     stdout: bytes = b""
     stderr: bytes = b""
     signal: int | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Written where the command may write: relative to the worktree, or absolute in a folder it was given."""
+    """Files to write, relative to the worktree or absolute in a folder that the command may write to."""
     stopped: LimitName | None = None
     lost: str | None = None
     violations: tuple[Violation, ...] = ()
     wall_s: float = 0.0
     talks: Callable[[BinaryIO, BinaryIO], None] | None = None
-    """The command's side of a conversation, given its stdin and its stdout; it should end where stdin does, which is
-    also what it sees of being cancelled."""
+    """The command's side of a conversation, given its stdin and stdout. It should return when stdin ends, which also
+    happens when the command is cancelled."""
 
 
 @dataclass(frozen=True)
 class ScriptedAnswer:
-    """A reply, or what makes one, for commands whose line fits the pattern (`*pytest*`)."""
+    """A reply, or a function that makes one, for commands whose command line matches the pattern (`*pytest*`)."""
 
     pattern: str
     reply: Reply | Callable[[Command], Reply]
@@ -60,21 +60,21 @@ class ScriptedAnswer:
 
 @dataclass
 class _Seen:
-    """What a script says that an observer saw."""
+    """The violations that a script claims an observer saw."""
 
     violations: tuple[Violation, ...]
     failed: str | None = None
     blind: bool = False
 
     def start(self) -> None:
-        """Nothing is watched."""
+        """Do nothing."""
 
     def finish(self) -> None:
-        """Nothing was watched."""
+        """Do nothing."""
 
 
 class ScriptedRunner:
-    """Answers each command by the first answer whose pattern fits; one without an answer is lost."""
+    """Answers each command with the first answer whose pattern matches; a command without an answer is lost."""
 
     def __init__(
         self, answers: Sequence[ScriptedAnswer], *, tier: SandboxTier = SandboxTier.NONE, clock: Clock = system_clock
@@ -84,7 +84,7 @@ class ScriptedRunner:
             tier=tier, tiers=(tier,), landlock_abi=0, userns=False, seccomp=False, notify=False, cgroup=False
         )
         self.commands: list[Command] = []
-        """Every command that came, in order."""
+        """Every command received, in order."""
         self._answers = tuple(answers)
         self._clock = clock
         self._lock = threading.Lock()
@@ -97,7 +97,7 @@ class ScriptedRunner:
         cancel: threading.Event | None = None,
         attached: Attached | None = None,
     ) -> Finished:
-        """Plays one command."""
+        """Return the scripted result of a command."""
         with Streams(stdin, attached) as streams:
             return self._finished(command, streams, cancel)
 
@@ -153,7 +153,7 @@ class ScriptedRunner:
 
 
 def _talk(talks: Callable[[BinaryIO, BinaryIO], None], streams: Streams, cancel: threading.Event) -> bool:
-    """Has the conversation; whether it was cancelled."""
+    """Hold the conversation; return whether it was cancelled."""
     assert streams.pipes is not None
     stdin, stdout = (os.dup(handle) for handle in streams.pipes)
     streams.close()
@@ -167,7 +167,7 @@ def _talk(talks: Callable[[BinaryIO, BinaryIO], None], streams: Streams, cancel:
 
 
 class _CancellableStdin(io.RawIOBase):
-    """The command's stdin, which ends when the other side says so or the command is cancelled."""
+    """The command's stdin; it ends when the other side closes it or the command is cancelled."""
 
     def __init__(self, handle: int, cancel: threading.Event) -> None:
         self._handle = handle

@@ -1,7 +1,7 @@
-"""The filter of system calls: what is refused to every confined command, and what is watched.
+"""Build the seccomp filter: which system calls every confined command is refused, and which are watched.
 
-A filter cannot look behind a pointer, so it judges numbers only; where a call's arguments stand in memory it is
-refused as unknown (`clone3`, `openat2`), and programs fall back to the older call, whose arguments can be judged.
+A filter cannot follow pointers, so it compares numbers only. A call whose arguments are in memory (`clone3`, `openat2`)
+is refused as unknown; programs then fall back to the older call, whose arguments can be compared.
 """
 
 import errno
@@ -30,7 +30,7 @@ Step = tuple[int, int, int, int]
 
 
 def refuse(code: int) -> int:
-    """The answer that makes a call fail with an errno."""
+    """Return the filter's answer that makes a call fail with an errno."""
     return 0x00050000 | code
 
 
@@ -44,7 +44,7 @@ REFUSED = {
         " clock_settime sethostname setdomainname vhangup iopl ioperm modify_ldt uselib mount umount2 pivot_root"
         " chroot setns open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick mount_setattr file_setattr"
     ),
-    # programs look for these and do without
+    # programs try these calls and work without them
     UNKNOWN: "clone3 openat2 io_uring_setup io_uring_enter io_uring_register pidfd_send_signal",
 }
 WATCHED = (
@@ -63,23 +63,26 @@ _OTHERS_AT = {
     "sched_setattr": 0,
     "ioprio_set": 1,
 }
-"""Calls that change another process if this argument names one; 0 names the caller."""
+"""Calls that change another process if the argument at this position names one; 0 names the caller."""
 _SHARED_MEMORY = "shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink"
 _PID_AT = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open", "prlimit64")
 
 
 def families(network: Network, *, own_network: bool) -> tuple[int, ...]:
-    """The kinds of socket a command may make; none at all where it would share the machine's network."""
+    """Return the socket families that a command may use; none if it would share the host's network."""
     if own_network:
         return (UNIX, INET, INET6, NETLINK)
     if network is Network.OPEN:
-        return (INET, INET6, NETLINK)  # no unix sockets: the machine's own services listen there
+        return (INET, INET6, NETLINK)  # no unix sockets: services of the host listen there
     return ()
 
 
 @functools.cache
 def program(sockets: tuple[int, ...], *, watch: bool, alone: bool, machine: str = "") -> bytes:
-    """The filter as the kernel takes it; `alone` says that the command sees no process and no memory but its own."""
+    """Return the filter in the kernel's format.
+
+    `alone` means that the command sees no processes and no shared memory but its own.
+    """
     machine = machine or platform.machine()
     calls = numbers(machine)
     steps: list[Step] = [
@@ -100,7 +103,7 @@ def program(sockets: tuple[int, ...], *, watch: bool, alone: bool, machine: str 
 
 
 def _argument(index: int) -> Step:
-    """Loads the lower half of an argument; the kernel itself looks no further for the ones that are judged here."""
+    """Load the lower half of an argument; for the arguments compared here the kernel ignores the upper half too."""
     return (_LOAD, 0, 0, 16 + 8 * index)
 
 
@@ -117,14 +120,14 @@ def _always(answer: int) -> list[Step]:
 
 
 def _blocks(sockets: tuple[int, ...], seen: int) -> dict[str, list[Step]]:
-    """What is done at each call; `seen` is the answer for a call that is watched."""
+    """Return the filter steps of each call; `seen` is the answer for a watched call."""
     blocks = {name: _always(answer) for answer, names in REFUSED.items() for name in names.split()}
     blocks |= {name: _always(seen) for name in WATCHED.split()}
     for name, at in _MODE_AT.items():
         checks = [_argument(at), *_if_any(_SETID, PERM)]
         if name.startswith("mknod"):
             for device in _DEVICES:
-                # the type is a number in four bits, so compare it as one
+                # the file type is a number, not a set of bits, so mask it and compare
                 checks += [(0x54, 0, 0, 0o170000), *_if_equal(device, PERM), _argument(at)]
         blocks[name] = checks + _always(seen)
     for name, at in _FLAGS_AT.items():
@@ -154,7 +157,7 @@ def _blocks(sockets: tuple[int, ...], seen: int) -> dict[str, list[Step]]:
 
 
 def _blocks_among_others() -> dict[str, list[Step]]:
-    """What is refused beside, where other processes of the user are in reach."""
+    """Return the steps that are also needed where other processes of the user are within reach."""
     blocks = {name: _always(PERM) for name in _SHARED_MEMORY.split()}
     for name, at in _OTHERS_AT.items():
         blocks[name] = [_argument(at), *_if_equal(0, ALLOW), *_always(PERM)]

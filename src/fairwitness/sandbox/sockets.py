@@ -1,8 +1,9 @@
-"""Sockets and pipes that lie in folders a command may only read.
+"""Find sockets and pipes in folders that a command may only read.
 
-A read-only mount keeps nobody from connecting to a socket or writing into a pipe: whoever listens there, an agent or a
-container engine, would do the command's will. So they are found before it starts, and something else is put over them.
-What is made there while the command runs is not seen; nobody who makes it is under the command's control.
+A read-only mount does not prevent connecting to a socket or writing to a pipe, so the command could control the service
+that listens there, such as an agent or a container engine. Sockets and pipes are therefore found before the command
+starts, and something is mounted over them. One that is created while the command runs is not detected, but the command
+has no control over the processes that create it.
 """
 
 import collections
@@ -14,22 +15,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 ENTRIES = 50_000
-"""So many entries of a folder are looked at, those at the top first."""
+"""The most entries of a folder that are examined, those at the top first."""
 MOST = 100
-"""The most sockets and pipes that are covered; a folder with more is not given to a command."""
+"""The most sockets and pipes that are covered; a command is not run if there are more."""
 _MOST_ANSWERS = 1_000
 _KEPT_S = 10.0
 _KEPT_TIMES = 100
-"""An answer is kept so many times longer than it took to find: looking takes at most a hundredth of the time."""
+"""An answer is kept this many times longer than finding it took, so searching takes at most 1 % of the time."""
 
 
 @dataclass(frozen=True)
 class SocketsAndPipes:
-    """What was found below one folder."""
+    """The sockets and pipes below one folder."""
 
     paths: tuple[str, ...]
     complete: bool
-    """False if the folder is too large to have been looked through."""
+    """False if the folder is too large to be searched completely."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ _lock = threading.Lock()
 
 
 def sockets_and_pipes(folder: str, *, entries: int = ENTRIES) -> SocketsAndPipes:
-    """The sockets and pipes below a folder, without following a link; the answer is kept for a while."""
+    """Return the sockets and pipes below a folder, without following links; the answer is cached for a while."""
     try:
         status = os.lstat(folder)
     except OSError:
@@ -69,7 +70,7 @@ def sockets_and_pipes(folder: str, *, entries: int = ENTRIES) -> SocketsAndPipes
 
 
 def is_socket_or_pipe(path: str) -> bool:
-    """Whether a path is a socket or a pipe itself."""
+    """Return whether a path itself is a socket or a pipe."""
     try:
         mode = os.lstat(path).st_mode
     except OSError:
@@ -78,7 +79,7 @@ def is_socket_or_pipe(path: str) -> bool:
 
 
 def is_socket(path: str) -> bool:
-    """Whether a path is a socket itself."""
+    """Return whether a path itself is a socket."""
     try:
         return stat.S_ISSOCK(os.lstat(path).st_mode)
     except OSError:
@@ -86,7 +87,7 @@ def is_socket(path: str) -> bool:
 
 
 def to_cover(shown: Mapping[str, str], writable: Iterable[str]) -> list[str]:
-    """Where something has to be put over a door, given what is shown read-only: its path there, and where it is."""
+    """Return the paths that must be covered; `shown` maps each read-only path in the sandbox to its real path."""
     places = sorted((*shown, *writable), key=len, reverse=True)
     found = {}
     for place, source in shown.items():
@@ -101,7 +102,7 @@ def to_cover(shown: Mapping[str, str], writable: Iterable[str]) -> list[str]:
 
 
 def too_large(shown: Mapping[str, str]) -> list[str]:
-    """The folders that are too large to have been looked through."""
+    """Return the folders that are too large to be searched completely."""
     return [place for place, source in shown.items() if not sockets_and_pipes(source).complete]
 
 
@@ -120,6 +121,6 @@ def _look(folder: str, entries: int) -> SocketsAndPipes:
                         entry.path
                     ):
                         found.append(entry.path)
-        except OSError:  # what we cannot look into, the command cannot enter
+        except OSError:  # the command cannot enter a folder that this process cannot read
             continue
     return SocketsAndPipes(tuple(found[: MOST + 1]), complete=not front)

@@ -1,4 +1,4 @@
-"""What a command reads, and where its output goes: bytes that are there already, or pipes to whoever talks with it."""
+"""A command's input and output: given bytes with captured output, or pipes to a caller that talks with the command."""
 
 import fcntl
 import os
@@ -12,17 +12,17 @@ from fairwitness.errors import UsageError
 from fairwitness.sandbox.runner import Attached
 
 _ABOVE_STANDARD = 3
-"""Handles below are a process's own streams, and would be replaced on the way."""
-_SEALS = 0x1 | 0x2 | 0x4 | 0x8  # no further seal, no shrinking, growing or writing
+"""Lower descriptors are the standard streams, which are replaced when the command starts."""
+_SEALS = 0x1 | 0x2 | 0x4 | 0x8  # forbid further seals, shrinking, growing and writing
 
 
 class Streams:
-    """The runner's side of one command's streams: what was attached is closed once, and never after that."""
+    """The runner's side of one command's streams; closes the attached pipes exactly once."""
 
     def __init__(self, stdin: bytes = b"", attached: Attached | None = None) -> None:
         self.stdin = stdin
         self.pipes: tuple[int, int] | None = None
-        """What was attached, until the command has it: the end to read from, the end to write to."""
+        """The attached pipes until the command has them: the end to read from, the end to write to."""
         if attached is None:
             return
         self.pipes = _taken(attached)
@@ -46,14 +46,14 @@ class Streams:
         self.close()
 
     def close(self) -> None:
-        """Lets go of what was attached; the command has it, or never will."""
+        """Close the attached pipes; the command has its copies, or will never run."""
         pipes, self.pipes = self.pipes, None
         for handle in pipes or ():
             os.close(handle)
 
 
 def sealed(content: bytes) -> int:
-    """A file to read from that nobody can change or grow, where the system can do that."""
+    """Return a descriptor to read `content` from; on Linux no process can change it."""
     if sys.platform == "linux":
         handle = os.memfd_create("given", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:
@@ -69,7 +69,7 @@ def sealed(content: bytes) -> int:
 
 
 def _taken(attached: Attached) -> tuple[int, int]:
-    """The same pipes under numbers that nobody else knows; those that were given are closed."""
+    """Move the pipes to descriptors that only the runner knows, and close the given ones."""
     moved: list[int] = []
     unknown: list[int] = []
     for handle in dict.fromkeys((attached.stdin, attached.stdout)):
@@ -87,9 +87,9 @@ def _taken(attached: Attached) -> tuple[int, int]:
 
 
 def _check(given: int, handle: int, way: int) -> None:
-    """Only pipes, and each in its direction: a file or a socket would be one more thing that the command can reach."""
+    """Check that a descriptor is a pipe of the right direction; a file or socket would extend the command's reach."""
     is_pipe = stat.S_ISFIFO(os.fstat(handle).st_mode)
     if not is_pipe or fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE != way:
         end = "read from" if way == os.O_RDONLY else "written to"
         raise UsageError(f"handle {given} is no end of a pipe that is {end}", next_step="attach one end of two pipes")
-    os.set_blocking(handle, True)  # as every program expects of its streams
+    os.set_blocking(handle, True)  # programs expect their standard streams to be blocking

@@ -1,4 +1,4 @@
-"""Runs the launcher for one command and stays with it until nothing of it lives: output, limits, end."""
+"""Run the launcher for one command: collect output, enforce limits, and return when no process of it is alive."""
 
 import array
 import contextlib
@@ -20,16 +20,16 @@ from fairwitness.sandbox.streams import Streams, sealed
 from fairwitness.sandbox.watchdog import INTERVAL_S, LimitName, tree
 
 SETUP_S = 30.0
-"""A sandbox that takes longer to build is none."""
+"""The time limit for building a sandbox; after it the run is lost."""
 _ASK_S = 0.5
-"""How long the supervisor has to end the tree by itself."""
+"""How long the launcher has to end the process tree by itself."""
 _GONE_S = 15.0
 _PIECE = 1 << 16
 _BARE = {"PATH": "/usr/bin:/bin", "LANG": "C"}
 
 
 def supervise(launch: Launch, limits: SandboxLimits, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
-    """Runs a launch to its end; returns when no process of it lives."""
+    """Run a launch to its end; return when none of its processes is alive."""
     return _Supervision(launch, limits, cancel).run(streams)
 
 
@@ -46,10 +46,10 @@ class _Supervision:
         self.reported = False
         self.asked_at: float | None = None
         self.first: int | None = None
-        """The sandbox's first process, where it has a process namespace of its own."""
+        """The first process of the sandbox, if it has its own pid namespace."""
         self.first_handle: int | None = None
         self.root: int | None = None
-        """The supervisor, as this machine numbers it."""
+        """The launcher's pid on the host."""
         self.control: socket.socket
 
     def run(self, streams: Streams) -> CommandFacts:
@@ -106,7 +106,7 @@ class _Supervision:
         self.selector.register(self.control, selectors.EVENT_READ, "control")
 
     def _attend(self) -> None:
-        """Until the supervisor has closed its end, or had to be killed."""
+        """Handle events until the launcher has closed its socket, or must be killed."""
         next_look = self.began
         while True:
             now = time.monotonic()
@@ -131,7 +131,7 @@ class _Supervision:
         return self.began + SETUP_S if self.started is None else self.started + self.limits.wall_s
 
     def _overdue(self, now: float) -> bool:
-        """What a passed deadline means; false if there is nothing more to wait for."""
+        """Handle a passed deadline; return False if there is nothing left to wait for."""
         if self.asked_at is not None:
             return False
         if self.started is None:
@@ -159,13 +159,13 @@ class _Supervision:
             self._ask()
 
     def _ask(self) -> None:
-        """Asks the supervisor to end the tree; who does not hear in time is killed."""
+        """Ask the launcher to end the process tree; if it does not respond in time, it is killed."""
         self.asked_at = time.monotonic()
         with contextlib.suppress(OSError):
             self.control.send(STOP)
 
     def _take(self, handle: int, name: str) -> bool:
-        """One piece of a stream; false when there is none now."""
+        """Read one piece of a stream; return False if none is available."""
         capture = self.ended.stdout if name == "stdout" else self.ended.stderr
         try:
             piece = os.read(handle, _PIECE)
@@ -195,7 +195,7 @@ class _Supervision:
                 self.handles.append(self.first_handle)
 
     def _hear(self) -> bool:
-        """What the supervisor says; false when it has closed its end."""
+        """Read messages from the launcher; return False when it has closed its socket."""
         space = socket.CMSG_SPACE(array.array("i").itemsize)
         try:
             piece, rights, _, _ = self.control.recvmsg(_PIECE, space)
@@ -241,7 +241,7 @@ class _Supervision:
                 self.ended.lost = "a process could not be killed"
 
     def _end_all(self) -> None:
-        """Nothing of the tree lives after this."""
+        """Make sure that no process of the tree is alive."""
         until = time.monotonic() + _GONE_S
         for key in list(self.selector.get_map().values()):
             if key.data == "status":
@@ -263,7 +263,7 @@ class _Supervision:
             self.ended.observer.finish()
 
     def _await_first(self, until: float) -> None:
-        """The kernel says that a namespace's first process has ended only when all others have."""
+        """Wait for the namespace's first process: the kernel reports its end only after all others have ended."""
         assert self.first_handle is not None
         with selectors.DefaultSelector() as waiting:
             waiting.register(self.first_handle, selectors.EVENT_READ)
@@ -277,7 +277,7 @@ class _Supervision:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.first_handle, signal.SIGKILL)
         elif self.root is not None:
-            for _ in range(100):  # the supervisor is alive but silent, so all are still below it
+            for _ in range(100):  # the launcher is alive but does not respond, so all processes are still below it
                 below = tree(self.root)
                 for process in below:
                     with contextlib.suppress(ProcessLookupError):
@@ -297,7 +297,7 @@ class _Supervision:
                 ended.lost = words[-1] if self.started is None and words else "the sandbox ended without a report"
         if watchdog is not None:
             left = ended.survivors or 0
-            if left > self.limits.processes and not ended.cancelled:  # they came and were left between two looks
+            if left > self.limits.processes and not ended.cancelled:  # started between two looks of the watchdog
                 ended.stopped = ended.stopped or "processes"
             ended.peak_memory = max(ended.peak_memory, watchdog.peak_memory)
             ended.peak_processes = max(1 if self.started else 0, left, watchdog.peak_processes)

@@ -1,14 +1,14 @@
-"""Numbers of the system calls that are refused or watched, per architecture.
+"""System call numbers per architecture, for the calls that are refused or watched.
 
-x86_64 is tested; aarch64 was written from the kernel's table and has not been run. A call that an architecture does
-not have is missing from its column.
+x86_64 is tested; aarch64 was written from the kernel's table and has not been run. A `-` marks a call that an
+architecture does not have.
 """
 
 import functools
 from collections.abc import Mapping
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""The word by which the kernel names them to a filter."""
+"""The architecture constants that the kernel passes to a filter."""
 
 _NAMES_X86_64_AARCH64 = """
 open 2 -
@@ -141,7 +141,7 @@ mq_unlink 241 181
 
 @functools.cache
 def numbers(machine: str) -> Mapping[str, int]:
-    """The calls of an architecture by name; none for one that we do not know."""
+    """Return the system call numbers of an architecture by name; empty for an unknown one."""
     columns = {"x86_64": 1, "aarch64": 2}
     if machine not in columns:
         return {}

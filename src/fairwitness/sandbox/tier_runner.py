@@ -1,4 +1,4 @@
-"""What all tiers do alike around one command: check it, look around, run it, look again, put the facts together."""
+"""What all tiers have in common: check a command, record the state before it, run it, compare, build the result."""
 
 import resource
 import sys
@@ -17,7 +17,7 @@ from fairwitness.sandbox.runner import Attached, Finished
 from fairwitness.sandbox.streams import Streams
 
 _ABOUT_ALL = frozenset({"no-cgroup", "no-notify", "root-nproc-unenforced"})
-"""Warnings that hold in every tier; the others say why there is no stronger one."""
+"""Warnings that apply to every tier; the others explain why no stronger tier is available."""
 _NO_SOCKETS = Warned(code="net-all-blocked", text="a command has no network of its own, so it gets no sockets at all")
 _SHARED = Warned(code="shm-shared", text="places that everybody may write to are open to the command")
 ABOUT_TIER: dict[SandboxTier, tuple[Warned, ...]] = {
@@ -26,11 +26,11 @@ ABOUT_TIER: dict[SandboxTier, tuple[Warned, ...]] = {
     SandboxTier.UID: (_NO_SOCKETS, _SHARED),
     SandboxTier.NONE: (_SHARED, Warned(code="unsandboxed", text="nothing keeps the command in")),
 }
-"""What a tier lacks by its nature."""
+"""The inherent gaps of each tier."""
 
 
 class TierRunner(ABC):
-    """A runner of one tier; a tier says only how a request becomes a launch."""
+    """A runner of one tier; subclasses define only how a command is launched."""
 
     tier: SandboxTier
 
@@ -40,7 +40,7 @@ class TierRunner(ABC):
 
     @property
     def features(self) -> Features:
-        """What this machine offers."""
+        """The sandbox features of this machine."""
         return self._features
 
     def run(
@@ -51,7 +51,7 @@ class TierRunner(ABC):
         cancel: threading.Event | None = None,
         attached: Attached | None = None,
     ) -> Finished:
-        """Runs one command to its end."""
+        """Run a command to its end."""
         with Streams(stdin, attached) as streams:
             return self._finished(command, streams, cancel)
 
@@ -78,7 +78,7 @@ class TierRunner(ABC):
 
     @abstractmethod
     def _run(self, checked: CheckedCommand, streams: Streams, cancel: threading.Event | None) -> CommandFacts:
-        """Runs a checked request."""
+        """Run a checked command."""
 
     def _warnings(self, confinement: Confinement) -> tuple[Warned, ...]:
         degraded = self.tier is not SandboxTier.NAMESPACES
@@ -90,9 +90,9 @@ class TierRunner(ABC):
 
 
 def rlimits(limits: SandboxLimits, *, count_processes: bool) -> list[tuple[int, int, int]]:
-    """Limits that the kernel holds for each process."""
+    """Return the limits that the kernel enforces for each process."""
     found = [
-        # DATA and not AS: virtual machines reserve far more than they use
+        # DATA and not AS: language runtimes such as the JVM reserve far more address space than they use
         (resource.RLIMIT_DATA, limits.memory_process, limits.memory_process),
         (resource.RLIMIT_FSIZE, limits.file_size, limits.file_size),
         (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
@@ -100,7 +100,7 @@ def rlimits(limits: SandboxLimits, *, count_processes: bool) -> list[tuple[int, 
         (resource.RLIMIT_CORE, 0, 0),
     ]
     if count_processes and sys.platform == "linux":
-        # counts threads too, so it only slows a fork bomb until the watchdog has seen it
+        # this also counts threads, so it only slows down a fork bomb until the watchdog notices it
         found.append((resource.RLIMIT_NPROC, limits.processes * 4, limits.processes * 4))
     return found
 
@@ -108,7 +108,7 @@ def rlimits(limits: SandboxLimits, *, count_processes: bool) -> list[tuple[int, 
 def base_plan(
     checked: CheckedCommand, *, home: str, temporary: str, limits: list[tuple[int, int, int]]
 ) -> dict[str, Any]:
-    """What the launcher is told in every tier; nothing of it confines yet."""
+    """Return the part of the launcher's plan that is the same in every tier; it confines nothing yet."""
     return {
         "argv": [word.encode(errors="surrogateescape") for word in checked.command.argv],
         "env": {
@@ -128,5 +128,5 @@ def base_plan(
 
 
 def host_launcher() -> list[str]:
-    """The launcher as it is called outside of any view."""
+    """Return the launcher's command line for tiers without a mount namespace."""
     return [scratch.interpreter(), "-I", "-S", "-X", "utf8", str(scratch.etc() / scratch.LAUNCHER)]

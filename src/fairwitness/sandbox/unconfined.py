@@ -1,4 +1,4 @@
-"""The tier that keeps nothing in: limits and a clean end, for machines that offer no more and people who insist."""
+"""The tier without confinement: limits and cleanup only, for machines without a sandbox or users who insist."""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ from fairwitness.sandbox.watchdog import Watchdog
 
 
 class UnconfinedRunner(TierRunner):
-    """What runs here opens no gate."""
+    """Runs commands without confinement; their results open no gate."""
 
     tier = SandboxTier.NONE
 
@@ -37,5 +37,5 @@ class UnconfinedRunner(TierRunner):
 
 
 def _watchdog(checked: CheckedCommand, folder: str) -> Watchdog | None:
-    """Processes are counted where the kernel shows them."""
+    """Return a watchdog if the system shows processes under /proc."""
     return Watchdog(checked.command.limits, checked.write, (folder,), ()) if sys.platform == "linux" else None

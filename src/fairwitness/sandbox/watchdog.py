@@ -1,4 +1,9 @@
-"""Looks at a tree of processes every fiftieth of a second or so: how many, how much memory, how much disk."""
+"""Check a process tree about twenty times a second against its limits: processes, memory, CPU time, disk.
+
+Disk use is checked in two steps. The used space of the file system is cheap to read, but other processes write there
+too, so it is only the trigger. Then what the command itself wrote is counted: files changed since it started, and
+unnamed files (created and unlinked) that it holds open.
+"""
 
 import contextlib
 import os
@@ -13,28 +18,28 @@ from fairwitness.kit.clock import system_clock
 from fairwitness.sandbox.kernel import read_entry
 
 CERTAIN_DISK = 8
-"""So many times the limit ends the command without asking who wrote it."""
+"""Growth of the file system by this many times the limit ends the command, whoever wrote it."""
 _ENTRIES = 400_000
-"""So many files are looked at before the file system's word is taken."""
+"""The most files that are counted; above it the growth of the file system decides."""
 _SLACK_NS = 1_000_000_000
 _BLOCK = 512
 _REST = 10
-"""After a count that was within the limit, so many times what it took passes before the next."""
+"""After a count within the limit, the next one waits this many times as long as the count took."""
 
 
 class DiskUsage(NamedTuple):
-    """So much on a disk; empty files take no room, but a disk can hold only so many of them."""
+    """Bytes and files on a disk; files are limited too, since empty ones use no space but a disk holds only so many."""
 
     size: int
     files: int
 
     def is_over(self, limit: "DiskUsage", times: int = 1) -> bool:
-        """Whether either is above the limit."""
+        """Return whether the bytes or the files exceed the limit."""
         return self.size > limit.size * times or self.files > limit.files * times
 
 
 class DiskGrowth:
-    """Some folders, and by how much they may grow from now on."""
+    """The growth of some folders from now on, and its limit."""
 
     def __init__(self, folders: tuple[str, ...], size: int, files: int) -> None:
         self._folders = folders
@@ -44,7 +49,7 @@ class DiskGrowth:
         self._next_count = 0.0
 
     def is_over(self, pids: Sequence[int]) -> bool:
-        """Whether the processes, or those before them, have written more than the limit."""
+        """Return whether the command has written more than the limit; `pids` are its living processes."""
         grown = [self._grown(folder, before) for folder, before in zip(self._folders, self._used, strict=True)]
         if any(amount.is_over(self._limit, CERTAIN_DISK) for amount in grown):
             return True
@@ -57,7 +62,7 @@ class DiskGrowth:
         return is_over
 
     def written(self, pids: Sequence[int]) -> DiskUsage:
-        """What is in files that were changed since, and in unnamed_bytes ones that are open."""
+        """Return what the command wrote: files changed since the start and open unnamed files."""
         size = entries = 0
         seen: set[tuple[int, int]] = set()
         front = list(self._folders)
@@ -83,7 +88,7 @@ class DiskGrowth:
 
 
 def _used(folder: str) -> DiskUsage:
-    """What is taken of the file system that holds a folder; some count no files."""
+    """Return the used part of the file system that holds a folder; some file systems do not count files."""
     try:
         status = os.statvfs(folder)
     except OSError:
@@ -92,13 +97,13 @@ def _used(folder: str) -> DiskUsage:
 
 
 def unnamed_bytes(pids: Sequence[int], seen: set[tuple[int, int]], *, in_memory: bool) -> int:
-    """Bytes in open files that have no name, on a disk or in memory."""
+    """Return the bytes in open files without a name, on disk or in memory."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 -- names are enough
                 with contextlib.suppress(OSError):
-                    status = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116 -- the link leads to no path
+                    status = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116 -- an unlinked file has no path
                     key = (status.st_dev, status.st_ino)
                     if stat.S_ISREG(status.st_mode) and status.st_nlink == 0 and key not in seen:
                         seen.add(key)
@@ -107,32 +112,32 @@ def unnamed_bytes(pids: Sequence[int], seen: set[tuple[int, int]], *, in_memory:
 
 
 def _is_in_memory(device: int) -> bool:
-    """File systems without a disk have no major number."""
+    """Return whether a file system is in memory: without a disk it has no major number."""
     return os.major(device) == 0
 
 
 LimitName = Literal["wall", "cpu", "processes", "memory", "disk", "output"]
 INTERVAL_S = 0.05
 THREADS = 4
-"""So many threads may come on each process that is allowed."""
+"""How many threads are allowed for each allowed process."""
 _CERTAIN = 8
-"""So many times the memory limit, in files that lie in memory, ends the command without asking whose they are."""
+"""Growth of the host's in-memory files by this many times the memory limit ends the command, whoever owns them."""
 
 
 @dataclass(frozen=True)
 class ProcessUsage:
-    """One process as the kernel counts it."""
+    """The kernel's counters of one process."""
 
     pid: int
     cpu_s: float
     resident: int
     threads: int
     lives: bool
-    """False if it has ended and nobody has asked how; it takes up a number still."""
+    """False for a zombie, which has ended but still occupies a process id."""
 
 
 def tree(root: int) -> list[ProcessUsage]:
-    """The processes below a process, without itself."""
+    """Return the processes below a process, without itself."""
     found: list[ProcessUsage] = []
     front = _children(root)
     while front:
@@ -153,10 +158,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def _children(pid: int) -> list[int]:
-    """Children of all its threads; none where it is gone."""
+    """Return the children of all threads of a process; none if it is gone."""
     children: list[int] = []
     try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 -- several hundred times a second
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 -- called several hundred times a second
         for thread in threads:
             children.extend(int(word) for word in read_entry(f"/proc/{pid}/task/{thread}/children").split())
     except OSError:
@@ -165,12 +170,12 @@ def _children(pid: int) -> list[int]:
 
 
 class Watchdog:
-    """Remembers the peaks, and says which limit was passed."""
+    """Records the peak usage of a process tree and reports a limit that was exceeded."""
 
     def __init__(
         self, limits: SandboxLimits, writable: Sequence[str], temporary: Sequence[str], inside: Sequence[str]
     ) -> None:
-        """`writable` and `temporary` are folders of this machine; `inside` are sized ones that only the tree sees."""
+        """`writable` and `temporary` are host folders; `inside` are size-limited and visible only to the tree."""
         self.peak_memory = 0
         self.peak_processes = 0
         self.cpu_s = 0.0
@@ -183,7 +188,7 @@ class Watchdog:
         )
 
     def look(self, root: int) -> LimitName | None:
-        """One look at the tree below `root`."""
+        """Check the tree below `root`; return the limit that was exceeded, or None."""
         processes = tree(root)
         self.peak_processes = max(self.peak_processes, len(processes))
         self.cpu_s = max(self.cpu_s, sum(process.cpu_s for process in processes))
@@ -202,21 +207,21 @@ class Watchdog:
         return None
 
     def _memory(self, processes: Sequence[ProcessUsage]) -> int:
-        """Memory of the tree, as cheaply as will do: dearer questions are asked only near the limit."""
+        """Return the memory of the tree; expensive measurements are made only near the limit."""
         limit = self._limits.memory
         resident = sum(process.resident for process in processes)
         if resident > limit:
-            # forks share pages, so the sum is an upper bound
+            # processes share pages after a fork, so this sum is an upper bound
             resident = sum(_proportional(process.pid) for process in processes)
         filed = _in_files() - self._in_files
         if resident + filed > limit:
-            # files that lie in memory belong to no process until they are mapped, and others have such files too
+            # in-memory files belong to no process until they are mapped, and other programs have some too
             own = unnamed_bytes([process.pid for process in processes if process.lives], set(), in_memory=True)
             resident += filed if filed > limit * _CERTAIN else own
         return resident
 
     def _is_full(self, pids: Sequence[int]) -> bool:
-        """Whether a sized place that only the tree sees has no room left, or holds too many files."""
+        """Return whether a size-limited folder of the tree is full or holds too many files."""
         for place in self._inside if pids else ():
             with contextlib.suppress(OSError):
                 status = os.statvfs(f"/proc/{pids[0]}/root{place}")
@@ -226,14 +231,14 @@ class Watchdog:
 
 
 def _in_files() -> int:
-    """Memory of this machine that lies in files."""
+    """Return the host's memory that is used by in-memory files."""
     with contextlib.suppress(OSError, IndexError):
         return int(read_entry("/proc/meminfo").partition(b"Shmem:")[2].split()[0]) * 1024
     return 0
 
 
 def _proportional(pid: int) -> int:
-    """Memory of a process with shared pages divided among those who share them."""
+    """Return the memory of a process, with each shared page divided by the number of processes that share it."""
     with contextlib.suppress(OSError):
         for line in read_entry(f"/proc/{pid}/smaps_rollup").splitlines():
             if line.startswith(b"Pss:"):
