@@ -1,1 +1,1 @@
-"""Git through its command line with a safe configuration: worktrees, baseline refs, merge queue, quarantine."""
+"""Git through its command line, with a safe configuration: worktrees, baseline refs, merges, quarantine."""

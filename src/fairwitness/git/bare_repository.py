@@ -1,4 +1,7 @@
-"""A git directory of ours: its own short configuration, no hooks, no attributes, and another's objects to read from."""
+"""A bare git directory of Fair Witness, with its own short configuration, no hooks and no attributes.
+
+It reads the objects of another repository.
+"""
 
 from pathlib import Path
 
@@ -11,9 +14,9 @@ _LIMIT = 1 << 20
 
 
 def lay_out(folder: Path, *, objects: Path, object_format: str, shallow: Path | None = None) -> GitDir:
-    """Makes the folder a bare repository that reads from an object store; what is there already stays.
+    """Make the folder a bare repository that reads from an object store; existing content is kept.
 
-    Its configuration is written anew each time, so that it holds what is written here and nothing else.
+    The configuration is rewritten each time, so that it holds exactly what is written here.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in ("objects/info", "objects/pack", "refs/heads"):
@@ -29,7 +32,7 @@ def lay_out(folder: Path, *, objects: Path, object_format: str, shallow: Path | 
 
 
 def stores(objects: Path) -> list[Path]:
-    """An object store and every other that it reads from: git follows relative names only one step deep."""
+    """Return an object store and all stores that it reads from: git follows relative names only one level deep."""
     found: list[Path] = []
     ahead = [(objects.resolve(), 0)]
     while ahead:
@@ -58,7 +61,7 @@ def _config(object_format: str) -> bytes:
 
 
 def _keep(folder: Path, name: str, content: bytes) -> None:
-    """Writes a file unless it says that already: several of ours may have the folder open."""
+    """Write a file unless it already has this content: several processes may have the folder open."""
     file = folder / name
     if not file.is_symlink() and file.is_file() and file.read_bytes() == content:
         return
@@ -66,7 +69,7 @@ def _keep(folder: Path, name: str, content: bytes) -> None:
 
 
 def _quoted(store: Path) -> bytes:
-    """A path as git's list of alternates spells it."""
+    """Return a path in the quoting of git's list of alternates."""
     raw = str(store).encode("utf-8", "surrogateescape")
     if raw.isascii() and b"\n" not in raw and b'"' not in raw and b"\\" not in raw:
         return raw
@@ -80,5 +83,5 @@ def _is_plain(sign: int) -> bool:
 def _unquoted(line: bytes) -> bytes:
     if not (line.startswith(b'"') and line.endswith(b'"') and len(line) > 1):
         return line
-    # git quotes as C does, which Python's own escapes cover
+    # Git quotes like C; Python's escape sequences cover that.
     return line[1:-1].decode("latin-1").encode("latin-1").decode("unicode_escape").encode("latin-1")

@@ -1,4 +1,4 @@
-"""The commit a run starts from, kept by a ref so that no cleaning-up can take it: `refs/fairwitness/baseline/<run>`."""
+"""The commit that a run starts from, kept from garbage collection by the ref `refs/fairwitness/baseline/<run>`."""
 
 from fairwitness.contracts.common.ids import baseline_tag, is_safe_name, run_ref
 from fairwitness.errors import UsageError
@@ -11,7 +11,7 @@ PREFIX = "refs/fairwitness/baseline/"
 
 
 def baseline_ref(run_id: str) -> str:
-    """The ref of a run's baseline.
+    """Return the ref of a run's baseline.
 
     >>> baseline_ref("2026-02-26T14:30:00Z")
     'refs/fairwitness/baseline/2026-02-26T14-30-00Z'
@@ -20,10 +20,10 @@ def baseline_ref(run_id: str) -> str:
 
 
 def keep_baseline(repository: Repository, run_id: str, commit: str, *, tag: bool = False) -> str:
-    """Keeps the commit a run starts from and returns it; a repeated step finds its own work.
+    """Keep the commit that a run starts from, and return it; a repeated call finds the ref of the first.
 
-    With `tag` also under the published tag name, which other tools read. That one ref is outside `refs/fairwitness/`, so it
-    is made only when asked for, and never moved.
+    With `tag` the commit also gets the published tag name, which other tools read. The tag is the only ref outside
+    `refs/fairwitness/`, so it is made only on request, and never moved.
     """
     names = [baseline_ref(run_id), *([f"refs/tags/{baseline_tag(run_id)}"] if tag else [])]
     for name in names:
@@ -35,7 +35,7 @@ def keep_baseline(repository: Repository, run_id: str, commit: str, *, tag: bool
 
 
 def baseline(repository: Repository, run_id: str) -> str | None:
-    """The commit a run started from, or None if it kept none."""
+    """Return the commit that a run started from, or None if it kept none."""
     return repository.ref(baseline_ref(run_id))
 
 

@@ -1,9 +1,13 @@
-"""Git called so that nothing in a repository or a home folder can make it run anything else.
+"""Calls git in a way that nothing in a repository or a home folder can make it run another program.
 
-No system or user configuration, no hooks, no pager, no editor, no transport; an empty environment but for PATH. Only
-filters and drivers that a repository's own configuration defines have no switch. So files are never compared, added or
-written under a person's git directory, only under one of ours (`fairwitness.git.shadow`), and a person's configuration is
-hashed when it is opened and compared before every later call.
+Git gets no system or user configuration, no hooks, no pager, no editor, no transport, and an environment that is empty
+except for PATH. Only the filters and drivers that a repository's own configuration defines cannot be switched off.
+Therefore files are compared, added and written only under a git directory of Fair Witness (`fairwitness.git.shadow`),
+never under the user's. `ConfigGuard` hashes the user's configuration when a repository is opened and compares it before
+every later call.
+
+`converse` runs one process: it writes and reads at the same time, up to a deadline and an output limit, and the process
+never outlives the call.
 """
 
 import functools
@@ -29,11 +33,11 @@ RUN_FSCK = "look at the repository with `git fsck`"
 
 
 class GitFailed(NotReady):
-    """Git said no; its own words are in the sentence."""
+    """A git command failed; the message contains git's own words."""
 
 
 class GitOutput(NamedTuple):
-    """What git answered, whatever its exit code."""
+    """The output and the exit code of a git command."""
 
     code: int
     out: bytes
@@ -41,7 +45,7 @@ class GitOutput(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The last thing it complained about."""
+        """Return the last error message that git printed."""
         lines = [line for line in self.err.strip().splitlines() if line.strip()]
         return visible(lines[-1]) if lines else f"exit code {self.code}"
 
@@ -56,7 +60,7 @@ def converse(
     timeout_s: float,
     limit: int,
 ) -> GitOutput:
-    """Starts a command, talks with it until it ends, and tells how it ended; `name` is what errors call it."""
+    """Run a command until it ends and return its output; `name` is how errors call the command."""
     try:
         process = subprocess.Popen(
             command,
@@ -85,7 +89,7 @@ def converse(
 
 
 def _talk(process: "subprocess.Popen[bytes]", stdin: bytes, timeout_s: float, limit: int) -> tuple[bytes, bytes]:
-    """Writes and reads at once, up to the deadline and the limit."""
+    """Write and read at the same time, up to the deadline and the limit."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -110,7 +114,7 @@ def _talk(process: "subprocess.Popen[bytes]", stdin: bytes, timeout_s: float, li
                 if number not in pieces:
                     try:
                         waiting = waiting[os.write(number, waiting[:_CHUNK]) :]
-                    except BrokenPipeError:  # git has heard enough; its exit code tells why
+                    except BrokenPipeError:  # git stopped reading; its exit code says why
                         waiting = waiting[:0]
                     if not waiting:
                         selector.unregister(number)
@@ -128,7 +132,7 @@ def _talk(process: "subprocess.Popen[bytes]", stdin: bytes, timeout_s: float, li
     while process.poll() is None:
         if time.monotonic() >= give_up:
             raise TimeoutError
-        time.sleep(0.0001)  # both pipes are closed, so it is about to end
+        time.sleep(0.0001)  # both pipes are closed, so the process is about to end
     return b"".join(pieces[process.stdout.fileno()]), b"".join(pieces[process.stderr.fileno()])
 
 
@@ -146,18 +150,18 @@ _CONFIG_LIMIT = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class ConfigGuard:
-    """Files that decide what git runs, and what they held when the repository was opened."""
+    """The hash of the files that decide what git runs, taken when the repository was opened."""
 
     files: tuple[Path, ...]
     digest: str
 
     @classmethod
     def over(cls, files: tuple[Path, ...]) -> "ConfigGuard":
-        """Remembers what the files hold now."""
+        """Return a guard with the current content of the files."""
         return cls(files, _digest(files))
 
     def check(self) -> None:
-        """`GitFailed` if one of them holds something else now."""
+        """Raise `GitFailed` if the content of one of the files has changed."""
         if _digest(self.files) != self.digest:
             raise GitFailed(
                 f"the repository's configuration changed while we worked ({self.files[0]})",
@@ -189,7 +193,7 @@ _SETTINGS = {
     "core.alternateRefsCommand": "",
     "diff.external": "",
     "credential.helper": "",
-    # a repository may allow one transport by name, which outweighs the word on all of them
+    # A repository may allow a transport by name, which takes precedence over `protocol.allow`.
     "protocol.allow": "never",
     **{f"protocol.{name}.allow": "never" for name in ("ext", "file", "git", "ssh", "http", "https", "fd")},
     "submodule.recurse": "false",
@@ -207,7 +211,7 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_NO_LAZY_FETCH": "1",
-    # evidence is about the commits that exist, not about what a ref or a file puts in their place
+    # Evidence is about the commits that exist, not about replacements by refs or graft files.
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": "/dev/null",
     "LC_ALL": "C",
@@ -217,14 +221,14 @@ _OF_THE_PERSON = (
     *("GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"),
     *("GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "TERM"),
 )
-"""What reading a person's own configuration, or signing with their key, needs of their environment."""
+"""Environment variables needed to read the user's own configuration, or to sign with the user's key."""
 TIMEOUT_S = 60.0
 OUTPUT_LIMIT = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class GitDir:
-    """A git directory named outright: git never looks for one where an agent could have put it."""
+    """A git directory with an explicit path: git never searches for one where an agent could have put it."""
 
     path: Path
     work_tree: Path | None = None
@@ -239,7 +243,7 @@ class GitDir:
         settings: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> "GitDir":
-        """The same directory with another work tree, more settings or more environment."""
+        """Return this directory with another work tree, more settings or more environment variables."""
         return replace(
             self,
             work_tree=work_tree or self.work_tree,
@@ -255,7 +259,7 @@ class GitDir:
         limit: int = OUTPUT_LIMIT,
         as_person: bool = False,
     ) -> bytes:
-        """What a git command prints; `GitFailed` if it fails."""
+        """Return what a git command prints; raise `GitFailed` if it fails."""
         answer = self.ask(*arguments, stdin=stdin, timeout_s=timeout_s, limit=limit, as_person=as_person)
         if answer.code:
             raise failed(arguments[0], self.work_tree or self.path, answer)
@@ -269,7 +273,7 @@ class GitDir:
         limit: int = OUTPUT_LIMIT,
         as_person: bool = False,
     ) -> GitOutput:
-        """What a git command answers, for commands whose exit code is part of the answer."""
+        """Return the output and the exit code, for commands whose exit code is part of the answer."""
         if self.guard is not None:
             self.guard.check()
         where = [f"--git-dir={self.path}", *([f"--work-tree={self.work_tree}"] if self.work_tree else [])]
@@ -286,9 +290,9 @@ class GitDir:
 
 
 def git(work_tree: Path, *arguments: str, stdin: bytes = b"") -> bytes:
-    """What a git command prints in a person's own checkout; `GitFailed` if it fails.
+    """Return what a git command prints in the user's own checkout; raise `GitFailed` if it fails.
 
-    Git looks for the repository itself, so this is not for a folder that an agent could write.
+    Git searches for the repository itself, so this must not be used in a folder that an agent could write.
     """
     environment = _environment(as_person=False)
     answer = converse(
@@ -306,17 +310,17 @@ def git(work_tree: Path, *arguments: str, stdin: bytes = b"") -> bytes:
 
 
 def failed(command: str, where: Path, answer: GitOutput) -> GitFailed:
-    """A failed command as one sentence."""
+    """Return the error for a failed command."""
     return GitFailed(f"git {command} failed in {visible(str(where))}: {answer.words}", next_step=RUN_FSCK)
 
 
 def text_of(raw: bytes) -> str:
-    """A path or name as git prints it; bytes that are no UTF-8 survive the way there and back."""
+    """Decode a path or name that git printed; bytes that are not UTF-8 survive the round trip."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def bytes_of(text: str) -> bytes:
-    """A path or name as git reads it."""
+    """Encode a path or name for git."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -329,7 +333,7 @@ def _executable(path: str) -> str:
 
 
 def _path() -> str:
-    """The folders of PATH that mean the same everywhere: `.` would be the folder of whoever we look at."""
+    """Return the absolute folders of PATH: a relative one such as `.` could be a folder that an agent wrote."""
     return os.pathsep.join(
         folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/")
     )

@@ -1,7 +1,7 @@
-"""Merges that nobody has agreed to yet: commits stacked on a target that stays where it is until one of them is green.
+"""Merge candidates: commits stacked on a target branch that does not move until one of them has passed its checks.
 
-A stack is held by `refs/fairwitness/candidates/<run>/<batch>`. Its merge commits hold nothing that their parents do not, so
-they may go again; what a branch or quarantine does not hold is kept before the ref goes.
+A stack is kept by `refs/fairwitness/candidates/<run>/<batch>`. Its merge commits contain nothing that their parents do
+not, so they may be deleted; commits that neither a branch nor quarantine holds are kept before the ref is deleted.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ PREFIX = "refs/fairwitness/candidates/"
 
 
 class StackMember(NamedTuple):
-    """A commit that waits to be merged, under the name its owner knows it by."""
+    """A commit that waits to be merged, and the name that its owner gave it."""
 
     name: str
     commit: str
@@ -35,7 +35,7 @@ class StackMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stacked:
-    """A member merged onto everything before it: the commit and tree that hold them all."""
+    """A member merged onto all members before it: the resulting commit and tree."""
 
     name: str
     commit: str
@@ -44,14 +44,14 @@ class Stacked:
 
 @dataclass(frozen=True, slots=True)
 class StackConflict:
-    """A member that does not fit onto those before it; no path at all means that it has no history in common."""
+    """A member that conflicts with those before it; no paths means that it has no common history."""
 
     name: str
     paths: tuple[str, ...]
 
 
 class MarkedMerge(NamedTuple):
-    """A merge as far as it went: conflicting files hold git's markers."""
+    """A merge that may have conflicts; conflicting files contain git's markers."""
 
     commit: str
     tree: str
@@ -60,7 +60,7 @@ class MarkedMerge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LandedCommit:
-    """The target now is the commit."""
+    """The target was moved to the commit."""
 
     commit: str
     tree: str
@@ -68,13 +68,13 @@ class LandedCommit:
 
 @dataclass(frozen=True, slots=True)
 class AlreadyLanded:
-    """The target held the commit before: a step repeated after a kill, or somebody else's merge."""
+    """The target already contained the commit: a step repeated after a crash, or a merge by someone else."""
 
     tip: str
 
 
 class HeldStack(NamedTuple):
-    """A stack that is held, by the number of its batch."""
+    """A stack that has a ref, and the number of its batch."""
 
     batch: int
     commit: str
@@ -82,7 +82,7 @@ class HeldStack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The candidates of one repository; new commits go into the person's store."""
+    """The candidates of one repository; new commits go into the user's object store."""
 
     repository: Repository
     shadow: Shadow
@@ -98,10 +98,10 @@ class Candidates:
         identity: Identity,
         sign: bool = False,
     ) -> tuple[tuple[Stacked, ...], tuple[StackConflict, ...]]:
-        """Merges members one after the other; one that conflicts is set aside and the next is tried on the same top.
+        """Merge the members one after the other; a member that conflicts is left out, and the next is merged instead.
 
-        A member that descends from the top is the new top itself, and one that the top holds already adds nothing.
-        Asked again, it takes the merge commits that the batch's ref still holds instead of new ones.
+        A member that descends from the top becomes the new top, and a member that the top already contains adds
+        nothing. A repeated call reuses the merge commits that the batch's ref still holds.
         """
         ref = candidate_ref(run_id, batch)
         top = self.repository.commit(onto)
@@ -132,14 +132,14 @@ class Candidates:
         return tuple(stacked), tuple(clashes)
 
     def held(self, run_id: str) -> tuple[HeldStack, ...]:
-        """Every stack of a run that still has its ref, by batch."""
+        """Return all stacks of a run that still have a ref, by batch."""
         under = f"{PREFIX}{_run(run_id)}/"
         listed = self.repository.git.run("for-each-ref", "--format=%(refname) %(objectname)", under).decode()
         pairs = (line.split(" ") for line in listed.splitlines())
         return tuple(sorted(HeldStack(int(ref.removeprefix(under)), commit) for ref, commit in pairs))
 
     def drop(self, run_id: str, batch: int) -> Quarantined | None:
-        """Lets a stack go; if it held more than merges of what others hold too, that goes to quarantine first."""
+        """Delete a stack; unless it contains only merges of commits held elsewhere, it goes to quarantine first."""
         ref = candidate_ref(run_id, batch)
         top = self.repository.ref(ref)
         if top is None:
@@ -150,9 +150,9 @@ class Candidates:
         return kept
 
     def marked(self, onto: str, commits: Sequence[str], message: str, identity: Identity) -> MarkedMerge:
-        """The merge of some commits onto another, finished or not: for whoever has to solve the conflict.
+        """Merge commits onto another, with conflict markers if necessary, as the input for resolving the conflict.
 
-        Without anything to merge it is the commit itself. No ref holds the new commit yet.
+        If there is nothing to merge, return the commit itself. No ref holds the new commit yet.
         """
         first = self.repository.commit(onto)
         store = self.shadow.into_store(self.repository)
@@ -162,7 +162,7 @@ class Candidates:
         for number, commit in enumerate(parents[1:], start=2):
             tree, paths = merged_tree(store, top, commit)
             conflicted |= dict.fromkeys(paths or ())
-            # git merges commits only, so what is merged so far stands as one until the last is in
+            # Git merges only commits, so each intermediate result is committed until the last one is merged.
             top = commit_tree(store, tree, parents[:number], message, identity)
         return MarkedMerge(top, self.repository.tree_of(top), tuple(conflicted))
 
@@ -176,9 +176,10 @@ class Candidates:
         ours: Path | None = None,
         patience_s: float = PATIENCE_S,
     ) -> LandedCommit | TargetMoved | AlreadyLanded:
-        """Moves a branch forward from the commit that the evidence was made with, in one step, one process at a time.
+        """Move a branch forward from the commit that was verified, atomically and under the target's lock.
 
-        `ours` is the folder of our worktrees: an agent that checks the target out there keeps nobody from landing.
+        `ours` is the folder of Fair Witness's worktrees: an agent that checks out the target there does not prevent
+        landing.
         """
         ref = target_ref(target)
         start, end = self.repository.commit(expected), self.repository.commit(commit)
@@ -199,7 +200,7 @@ class Candidates:
         return LandedCommit(end, self.repository.tree_of(end))
 
     def _merges(self, top: str | None, onto: str) -> dict[tuple[str, str, str], str]:
-        """The merge commits that an earlier try has written, by their tree and their two parents."""
+        """Return the merge commits of an earlier attempt, by their tree and two parents."""
         if top is None:
             return {}
         listed = self.repository.git.run(
@@ -209,7 +210,7 @@ class Candidates:
         return {(words[0], words[1], words[2]): words[3] for words in found if len(words) == 4}
 
     def _hold(self, run_id: str, batch: int, top: str) -> None:
-        """Sets the batch's ref; what it held before, perhaps of other members, is let go as `drop` would."""
+        """Set the batch's ref; a previous stack, perhaps of other members, is released as in `drop`."""
         ref = candidate_ref(run_id, batch)
         now = self.repository.ref(ref)
         if now == top:
@@ -220,13 +221,13 @@ class Candidates:
             raise GitFailed(f"{ref} moved while it was stacked", next_step="see who else runs this batch, then resume")
 
     def _keep(self, run_id: str, batch: int, top: str) -> Quarantined | None:
-        """Keeps a stack that holds more than merges of what others hold too."""
+        """Quarantine a stack unless it contains only merges of commits held elsewhere."""
         if all(self._is_plain_merge(*commit) for commit in unheld(self.repository, run_id, top)):
             return None
         return quarantine.keep(self.repository, run_id, f"candidate-{batch}", top)
 
     def _is_plain_merge(self, commit: str, *parents: str) -> bool:
-        """True if a commit holds nothing but what merging its parents gives again."""
+        """Return whether merging the commit's parents gives the same tree again."""
         if len(parents) != 2:
             return False
         tree, paths = merged_tree(self.shadow, *parents)
@@ -234,7 +235,7 @@ class Candidates:
 
 
 def candidate_ref(run_id: str, batch: int) -> str:
-    """The ref that holds a stack.
+    """Return the ref that holds a stack.
 
     >>> candidate_ref("2026-02-26T14:30:00Z", 3)
     'refs/fairwitness/candidates/2026-02-26T14-30-00Z/3'

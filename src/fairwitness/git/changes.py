@@ -1,6 +1,6 @@
-"""What differs between two trees: files, and for texts the lines that came and went, each with its number.
+"""The differences between two trees: files, and for text files the added and removed lines with their numbers.
 
-Only the two trees decide: attributes that a change brings along cannot declare a text binary and hide it.
+Only the two trees decide: attributes that a change contains cannot declare a text file binary and so hide it.
 """
 
 import re
@@ -13,7 +13,7 @@ from fairwitness.git.objects import GITLINK, Objects, TreeEntry
 
 Status = Literal["A", "M", "D", "T"]
 TEXT_LIMIT = 16 << 20
-"""Bytes of the largest file that is compared line by line; a larger one counts as binary."""
+"""Size in bytes of the largest file that is compared line by line; a larger one counts as binary."""
 _LOOKED_AT = 8000
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "-r", "-z")
@@ -28,7 +28,7 @@ class DiffLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines next to each other that went, and those that came in their place."""
+    """Adjacent removed lines, and the lines added in their place."""
 
     removed: tuple[DiffLine, ...]
     added: tuple[DiffLine, ...]
@@ -36,7 +36,7 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file that differs; a renamed one is a removed and an added file, which names where it came from."""
+    """One file that differs; a renamed file is a removed file and an added file that names its origin."""
 
     status: Status
     path: str
@@ -48,17 +48,17 @@ class FileChange:
 
     @property
     def added(self) -> tuple[DiffLine, ...]:
-        """Every line that came."""
+        """Return all added lines."""
         return tuple(line for hunk in self.hunks for line in hunk.added)
 
     @property
     def removed(self) -> tuple[DiffLine, ...]:
-        """Every line that went."""
+        """Return all removed lines."""
         return tuple(line for hunk in self.hunks for line in hunk.removed)
 
 
 def diff(objects: Objects, base: str, head: str) -> tuple[FileChange, ...]:
-    """Every file that differs, sorted by path."""
+    """Return all files that differ, sorted by path."""
     changes = list(_raw(objects, base, head))
     came_from = _renames(objects, base, head) if {"A", "D"} <= {change.status for change in changes} else {}
     contents = _contents(objects, changes)
@@ -84,7 +84,7 @@ def _raw(objects: Objects, base: str, head: str) -> Iterator[FileChange]:
 
 
 def _renames(objects: Objects, base: str, head: str) -> dict[str, str]:
-    """Where added files came from, if their content was elsewhere before."""
+    """Return the origin of each added file whose content existed elsewhere before."""
     fields = objects.git.run(
         "diff-tree", *_PLAIN, "--name-status", "--find-renames=50%", "-l1000", "--diff-filter=R", base, head
     ).split(b"\0")[:-1]
@@ -92,7 +92,7 @@ def _renames(objects: Objects, base: str, head: str) -> dict[str, str]:
 
 
 def _contents(objects: Objects, changes: list[FileChange]) -> dict[str, bytes]:
-    """Every blob that matters, by id: all but those too large to be looked at."""
+    """Return the content of all relevant blobs by id; those too large to compare are left out."""
     wanted = {
         entry.id
         for change in changes
@@ -129,7 +129,7 @@ def _text(row: bytes) -> str:
 
 
 def _patches(objects: Objects, base: str, head: str) -> list[bytes]:
-    """The patch of each modified file, in the order of their paths."""
+    """Return the patch of each modified file, in the order of their paths."""
     printed = objects.git.given(settings={"core.bigFileThreshold": str(TEXT_LIMIT + 1)}).run(
         *("diff-tree", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "-r", "--no-color"),
         *("-p", "-U0", "--no-renames", "--no-indent-heuristic", "--diff-filter=M", "--no-prefix", base, head),
@@ -138,14 +138,14 @@ def _patches(objects: Objects, base: str, head: str) -> list[bytes]:
 
 
 def _sections(printed: bytes) -> list[bytes]:
-    """A patch cut into files; every line of content starts with another sign than `d`."""
+    """Split a patch by file; no line of content starts with `d`."""
     starts = [0] if printed.startswith(b"diff --git ") else []
     starts += [found.start() + 1 for found in re.finditer(rb"\ndiff --git ", printed)]
     return [printed[start:end] for start, end in zip(starts, [*starts, len(printed)][1:], strict=True)]
 
 
 def _hunks(patch: bytes) -> Iterator[Hunk]:
-    """The hunks of one file's patch without context."""
+    """Return the hunks of one file's patch without context lines."""
     rows = patch.split(b"\n")
     at = next((number for number, row in enumerate(rows) if row.startswith(b"@@ ")), len(rows))
     while at < len(rows) and rows[at]:
@@ -158,7 +158,7 @@ def _hunks(patch: bytes) -> Iterator[Hunk]:
         left = {b"-": int(header[2] or 1), b"+": int(header[4] or 1)}
         while at < len(rows) and (rows[at][:1] == b"\\" or left.get(rows[at][:1], 0)):
             sign = rows[at][:1]
-            if sign != b"\\":  # "\ No newline at end of file" is no line of either side
+            if sign != b"\\":  # "\ No newline at end of file" is not a line of either side
                 sides[sign].append(DiffLine(number[sign], _text(rows[at][1:])))
                 number[sign] += 1
                 left[sign] -= 1

@@ -1,8 +1,9 @@
-"""Bringing a person's checkout from one commit to another without git running anything, and without losing anything.
+"""Moves the user's checkout from one commit to another, without git running any program and without losing any change.
 
-Files are written under our own configuration, as everywhere. The person's index lock is held meanwhile, so that no
-command of theirs comes in between; it says that it is ours, so that a repetition after a kill takes it over. A path may
-stand as the old commit or as the new one has it: anything else would be lost, and nothing is written then.
+Files are written under Fair Witness's own configuration, as everywhere. During the switch Fair Witness holds the user's
+index lock, so that no git command of the user interferes; the lock is marked, so that a repetition after a crash can
+take it over. Each path must be as in the old commit or as in the new one: any other content would be lost, so nothing
+is written then.
 """
 
 import contextlib
@@ -36,7 +37,7 @@ _OPERATIONS = {
     "BISECT_START": "bisect",
 }
 _CONFIG = "filemode|symlinks|ignorecase|autocrlf|eol|precomposeunicode"
-"""What of a person's configuration decides how files are written, and runs nothing."""
+"""The user's settings that decide how files are written and that run no program."""
 _MARK = b"fairwitness switches this checkout"
 _TIMEOUT_S = 600.0
 
@@ -44,7 +45,7 @@ Entries = Mapping[str, TreeEntry]
 
 
 class CheckoutPosition(NamedTuple):
-    """Where a checkout is: its commit (None before the first) and its branch (None if HEAD is detached)."""
+    """The position of a checkout: its commit (None before the first) and its branch (None if HEAD is detached)."""
 
     commit: str | None
     branch: str | None
@@ -55,7 +56,7 @@ class CheckoutPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckoutMove:
-    """From where to where; `apart` is a folder whose changes are ours and stay as they are."""
+    """The old and the new position; `apart` is a folder of Fair Witness whose changes are left alone."""
 
     old: CheckoutPosition
     new: CheckoutPosition
@@ -63,22 +64,22 @@ class CheckoutMove:
 
 
 class _SwitchRefused(Exception):
-    """Why a checkout stays where it is."""
+    """The reason why a checkout is not switched."""
 
 
 def checkout_position(repository: Repository) -> CheckoutPosition:
-    """Where the checkout is now, which may be elsewhere than when the repository was opened."""
+    """Return the current position of the checkout, which may have changed since the repository was opened."""
     branch = text_of(repository.git.ask("symbolic-ref", "--quiet", "HEAD").out.strip()).removeprefix("refs/heads/")
     return CheckoutPosition(repository.ref("HEAD^{commit}"), branch or None)
 
 
 def operation(repository: Repository) -> str | None:
-    """What the person has begun in the checkout and not ended: a merge, a rebase, …"""
+    """Return the unfinished operation in the checkout (a merge, a rebase, …), or None."""
     return next((name for file, name in _OPERATIONS.items() if (repository.git_dir / file).exists()), None)
 
 
 def release(repository: Repository, shadow: Shadow) -> None:
-    """Takes away the lock that a switch left which was killed: nobody else knows that it is ours."""
+    """Remove the lock that a killed switch left; git and the user cannot know that it may be removed."""
     lock = repository.git_dir / "index.lock"
     if _is_ours(lock):
         with _turn(repository, shadow):
@@ -87,9 +88,9 @@ def release(repository: Repository, shadow: Shadow) -> None:
 
 
 def switch(repository: Repository, shadow: Shadow, move: CheckoutMove) -> str | None:
-    """Brings the checkout there; what keeps it from that otherwise. Repeated after a kill, it goes on.
+    """Switch the checkout and return None, or return the reason why it cannot be switched.
 
-    If both sides name the same branch, the branch itself moves along.
+    Repeated after a crash, it continues. If both positions name the same branch, the branch itself moves too.
     """
     lock = repository.git_dir / "index.lock"
     if checkout_position(repository) == move.new and not _is_ours(lock):
@@ -97,7 +98,7 @@ def switch(repository: Repository, shadow: Shadow, move: CheckoutMove) -> str | 
     if repository.top is None:
         return "the repository has no checkout"
     with _turn(repository, shadow):
-        if _is_ours(lock):  # its process is dead, or we would still wait for our turn
+        if _is_ours(lock):  # its process is dead, otherwise we would still wait for the target lock
             lock.unlink()
         try:
             files.create_file(repository.git_dir, lock.name, _MARK + b"\n")
@@ -145,7 +146,7 @@ def _go(repository: Repository, shadow: Shadow, top: Path, move: CheckoutMove) -
             raise _SwitchRefused(f"git does not write the files: {answer.words}")
         killpoint("git.switch.written")
         new = repository.git_dir / "index.fairwitness"
-        shutil.copy2(git.env["GIT_INDEX_FILE"], new)  # with its time, by which git tells files changed just then
+        shutil.copy2(git.env["GIT_INDEX_FILE"], new)  # keeps the time, by which git detects racy changes
         new.replace(repository.git_dir / "index")
     killpoint("git.switch.indexed")
     _set_head(repository, move)
@@ -158,7 +159,7 @@ class _Trees(NamedTuple):
 
 
 def _refuse_unusual(repository: Repository, top: Path, move: CheckoutMove) -> None:
-    """What is rare enough to be left to the person."""
+    """Refuse situations that are rare enough to leave them to the user."""
     under_way = operation(repository)
     if under_way is not None:
         raise _SwitchRefused(f"a {under_way} is under way in the checkout")
@@ -171,7 +172,7 @@ def _refuse_unusual(repository: Repository, top: Path, move: CheckoutMove) -> No
 
 
 def _bring_index(shadow: Shadow, repository: Repository, git: GitDir, trees: _Trees) -> dict[str, TreeEntry]:
-    """Brings our copy of the index up to the files, and tells what it holds then; refuses what would be lost."""
+    """Update our copy of the index from the files and return its entries; refuse if something would be lost."""
     conflicts = unmerged(git)
     if conflicts:
         raise _SwitchRefused(f"the index holds an unresolved conflict: {visible(conflicts[0])}")
@@ -198,7 +199,7 @@ def _bring_index(shadow: Shadow, repository: Repository, git: GitDir, trees: _Tr
 
 
 def _refuse_in_the_way(shadow: Shadow, git: GitDir, top: Path, stands: dict[str, TreeEntry], after: Entries) -> None:
-    """Ignored files where the new commit has some: only those with the same content may be replaced."""
+    """Refuse ignored files at paths of the new commit, unless they have the same content."""
     found = []
     for path, entry in after.items():
         problem = path_problem(path)
@@ -230,7 +231,7 @@ def _refuse_in_the_way(shadow: Shadow, git: GitDir, top: Path, stands: dict[str,
 
 
 def _refuse_converted(repository: Repository, shadow: Shadow, changed: list[str], trees: tuple[str, str]) -> None:
-    """Files that a filter of the person's makes (LFS is one): it is not run here, so they cannot be written."""
+    """Refuse files that a filter of the user writes, such as LFS: filters are not run here."""
     info = repository.common_dir / "info" / "attributes"
     lines = info.read_bytes().split(b"\n") if info.is_file() else []
     if changed and any(line.strip()[:1] not in (b"", b"#") for line in lines):

@@ -1,4 +1,4 @@
-"""Making a commit and moving a ref, each in one step that no hook sees and no other process can be lost to."""
+"""Makes commits and moves refs: each is one atomic step that runs no hook and loses no update of another process."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ from fairwitness.kit.text import visible
 def commit_tree(
     objects: Objects, tree: str, parents: Sequence[str], message: str, identity: Identity, *, sign: bool = False
 ) -> str:
-    """Writes a commit and returns its hash; no ref moves.
+    """Write a commit and return its hash; no ref moves.
 
-    A signature is made by git with the key and the program of the person's own configuration, never with a program
-    that the repository names.
+    Git signs with the key and the program of the user's own configuration, never with a program that the repository
+    names.
     """
     git = objects.git.given(env=identity.env)
     arguments = commit_arguments(tree, parents, identity, sign=sign)
@@ -34,13 +34,13 @@ def commit_tree(
 
 
 def commit_arguments(tree: str, parents: Sequence[str], identity: Identity, *, sign: bool) -> list[str]:
-    """The command that makes a commit."""
+    """Return the arguments of the command that makes a commit."""
     signed = [f"-S{identity.signing_key}"] if sign else ["--no-gpg-sign"]
     return ["commit-tree", *signed, *(word for parent in parents for word in ("-p", parent)), "-F", "-", tree]
 
 
 def move_ref(repository: Repository, ref: str, new: str, old: str | None, *, why: str) -> bool:
-    """Sets a ref if it still holds what it did (None: if there is none); False if somebody else has moved it."""
+    """Set a ref if it still has the old value (None: if it does not exist); return False if it has another value."""
     _refuse_others(ref)
     null = "0" * len(new)
     answer = repository.git.ask("update-ref", "-m", f"fairwitness: {why}", "--no-deref", ref, new, old or null)
@@ -53,7 +53,7 @@ def move_ref(repository: Repository, ref: str, new: str, old: str | None, *, why
 
 
 def delete_ref(repository: Repository, ref: str, old: str) -> bool:
-    """Removes a ref if it still holds what it did; False if it holds something else. A ref that is gone stays gone."""
+    """Delete a ref if it still has the old value, and return False if it has another; a missing ref is fine."""
     _refuse_others(ref)
     answer = repository.git.ask("update-ref", "--no-deref", "-d", ref, old)
     if answer.code == 0:

@@ -1,4 +1,4 @@
-"""Folders that an agent has written: opened where it shut them, and taken away with all that is in them."""
+"""Makes folders that an agent wrote accessible, and removes them with everything in them."""
 
 import contextlib
 import os
@@ -10,9 +10,9 @@ from types import TracebackType
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder that may hold anything, or a file or link in its place; links are removed, not followed.
+    """Remove a folder with any content, or a file or link in its place; links are removed, not followed.
 
-    What is gone already is fine: another process may be at it too.
+    It is no error if the folder is gone: another process may remove it too.
     """
     try:
         found = folder.lstat()
@@ -27,10 +27,10 @@ def remove(folder: Path) -> None:
 
 
 def open_up(folder: Path) -> None:
-    """Lets the owner read and write every folder in a folder: what an agent has shut away can be seen and removed."""
+    """Make all folders within a folder readable and writable for the owner, so that they can be read and removed."""
     if folder.is_symlink():
         return
-    for place, folders, _ in os.walk(_opened(folder)):  # each is opened before it is entered
+    for place, folders, _ in os.walk(_opened(folder)):  # each folder is opened before it is entered
         for inner in folders:
             _opened(Path(place) / inner)
 

@@ -1,4 +1,4 @@
-"""Who commits: read once from the person's own configuration, and passed on by name so that it is never read again."""
+"""The identity for commits: read once from the user's own configuration and passed explicitly to git from then on."""
 
 import re
 from typing import NamedTuple
@@ -12,20 +12,20 @@ _IDENT = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}", re.DOTALL)
 
 
 class Identity(NamedTuple):
-    """Author and committer of the commits we make."""
+    """The author and committer of the commits that Fair Witness makes."""
 
     author_name: str
     author_email: str
     committer_name: str
     committer_email: str
     is_fallback: bool
-    """True if the person has set no name or no address, so that ours stands there: worth a warning."""
+    """Whether the user has set no name or no address, so that Fair Witness's own is used; this deserves a warning."""
     signing_key: str = ""
-    """The key the person signs with; empty leaves it to git."""
+    """The user's signing key; if empty, git chooses."""
 
     @property
     def author(self) -> str:
-        """The author as a person is named in rows and events.
+        """Return the author as rows and events name a person.
 
         >>> FALLBACK.author
         'Fair Witness <fairwitness@localhost>'
@@ -34,7 +34,7 @@ class Identity(NamedTuple):
 
     @property
     def env(self) -> dict[str, str]:
-        """How git is told."""
+        """Return the environment variables that give git this identity."""
         return {
             "GIT_AUTHOR_NAME": self.author_name,
             "GIT_AUTHOR_EMAIL": self.author_email,
@@ -47,7 +47,7 @@ FALLBACK = Identity(FALLBACK_NAME, FALLBACK_EMAIL, FALLBACK_NAME, FALLBACK_EMAIL
 
 
 def read_identity(repository: Repository) -> Identity:
-    """The person's name and address as git would use them here; git's guesses from the machine are not taken."""
+    """Return the user's name and address as git would use them here; git's guesses from the machine are not used."""
     author, committer = _ident(repository, "GIT_AUTHOR_IDENT"), _ident(repository, "GIT_COMMITTER_IDENT")
     if author is None or committer is None:
         return FALLBACK

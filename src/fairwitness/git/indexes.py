@@ -1,4 +1,4 @@
-"""A person's index and checkout as trees: both are read, neither is touched, and no lock is taken."""
+"""Reads the user's index and checkout as trees, without changing either and without taking a lock."""
 
 import contextlib
 import os
@@ -15,13 +15,13 @@ from fairwitness.kit.files import read_given
 from fairwitness.kit.text import visible
 
 _HARMLESS = ("filemode", "symlinks", "ignorecase", "autocrlf", "eol", "precomposeunicode")
-"""What of a person's configuration decides how files are read, and runs nothing."""
+"""The user's settings that decide how files are read and that run no program."""
 _IGNORE_LIMIT = 1 << 20
 _OWN_FOLDER = b"/.fairwitness/\n"
 
 
 class Checkout(Protocol):
-    """What this module needs to know of a repository."""
+    """The attributes of a repository that this module uses."""
 
     @property
     def git(self) -> GitDir: ...
@@ -35,7 +35,7 @@ class Checkout(Protocol):
 
 
 def staged_tree(objects: Objects, repository: Checkout) -> str:
-    """The index as a tree; a conflict in it is the person's to resolve first."""
+    """Return the index as a tree; raise `UsageError` if it holds conflicts, which the user must resolve first."""
     repository.checkout("index")
     with copied_index(objects, repository) as git:
         refuse_unmerged(git)
@@ -43,7 +43,7 @@ def staged_tree(objects: Objects, repository: Checkout) -> str:
 
 
 def worktree_tree(objects: Objects, repository: Checkout) -> str:
-    """The checkout as a tree: what is tracked, as it is now, and what is neither tracked nor ignored."""
+    """Return the checkout as a tree: tracked files with their current content, and untracked, not ignored files."""
     top = repository.checkout("work tree")
     with copied_index(objects, repository) as git, objects.passing_folder() as folder:
         said = _effective(repository)
@@ -55,9 +55,9 @@ def worktree_tree(objects: Objects, repository: Checkout) -> str:
 
 @contextlib.contextmanager
 def copied_index(objects: Objects, repository: Checkout) -> Iterator[GitDir]:
-    """A copy of the person's index under our git directory.
+    """Yield a git directory of Fair Witness with a copy of the user's index.
 
-    The copy keeps its time: a file that was changed in the same moment the index was written is told by it.
+    The copy keeps its modification time, by which git detects files that changed at the moment the index was written.
     """
     with objects.passing_folder() as folder:
         copy = folder / "index"
@@ -80,7 +80,7 @@ def copied_index(objects: Objects, repository: Checkout) -> Iterator[GitDir]:
 
 
 def _bring_shared_parts(objects: Objects, repository: Checkout) -> None:
-    """A split index has its larger part in a file of its own, which git looks for in its directory."""
+    """Copy the shared file of a split index, which git expects in its git directory."""
     theirs = {part.name: part for part in repository.git_dir.glob("sharedindex.*")}
     ours = {part.name: part for part in objects.git.path.glob("sharedindex.*")}
     for name in theirs.keys() - ours.keys():
@@ -101,7 +101,7 @@ def _effective(repository: Checkout) -> dict[str, str]:
 
 
 def _ignored(repository: Checkout, named: str | None) -> bytes:
-    """What the person ignores beside the repository's own .gitignore files."""
+    """Return the user's ignore patterns besides the repository's own .gitignore files."""
     usual = Path(os.environ.get("XDG_CONFIG_HOME") or Path(os.environ.get("HOME", "/")) / ".config") / "git" / "ignore"
     lines = b""
     for file in (usual if named is None else Path(named), repository.common_dir / "info" / "exclude"):

@@ -1,8 +1,8 @@
-"""The heads of runs' ledgers as git refs, `refs/fairwitness/heads/<run>`: a second place, so that a cut ledger shows.
+"""Heads of the ledger chains of runs as git refs, `refs/fairwitness/heads/<run>`.
 
-Those refs belong to the ledger in the repository's own top folder. A ledger in another folder of the repository, or in
-a linked worktree, keeps its heads under a name of its own, `refs/fairwitness/places/<place>/heads/<run>`: neither ledger
-misses the runs of the other.
+They are stored outside the ledger, so that a truncated ledger is detected. These refs belong to the ledger in the
+repository's top folder. A ledger in another folder of the repository, or in a linked worktree, stores its heads under
+`refs/fairwitness/places/<place>/heads/<run>`, so that neither ledger misses the runs of the other.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ PREFIX = "refs/fairwitness/heads/"
 
 
 class KeptHead(NamedTuple):
-    """How many links a run's chain had, and the hash of the last."""
+    """The number of links in a run's chain, and the hash of the last link."""
 
     links: int
     hash: str
 
 
 def keep_head(work_tree: Path, run_id: str, head: KeptHead) -> None:
-    """Writes a run's head where the ledger is not."""
+    """Store a run's head as a ref, outside the ledger."""
     name = run_ref(run_id)
     if not is_safe_name(name):
         raise UsageError(f"{run_id!r} cannot name a ref")
@@ -34,9 +34,9 @@ def keep_head(work_tree: Path, run_id: str, head: KeptHead) -> None:
 
 
 def kept_heads(work_tree: Path) -> dict[str, KeptHead]:
-    """Every head that the ledger in this folder kept, by the spelling of its run in refs; none outside a repository.
+    """Return all heads that the ledger in this folder stored, by the run's name in refs; none outside a repository.
 
-    A repository whose refs cannot be read is an error: without them a cut ledger would look whole.
+    Refs that cannot be read are an error: without them a truncated ledger would look complete.
     """
     if not any((folder / ".git").exists() for folder in (work_tree, *work_tree.absolute().parents)):
         return {}
@@ -46,7 +46,7 @@ def kept_heads(work_tree: Path) -> dict[str, KeptHead]:
 
 
 def _prefix(work_tree: Path) -> str:
-    """Where the heads of the ledger in this folder are kept."""
+    """Return the ref prefix for the heads of the ledger in this folder."""
     asked = ("--absolute-git-dir", "--path-format=absolute", "--git-common-dir", "--show-prefix")
     own, common, *inside = git(work_tree, "rev-parse", *asked).split(b"\n", 2)
     folder = b"".join(inside).removesuffix(b"\n")

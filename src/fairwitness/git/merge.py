@@ -1,7 +1,7 @@
-"""Merging without a checkout: tried first, then done one at a time per target branch; the target moves in one step.
+"""Merges without a checkout: tested first, then done under a lock for each target branch; the target moves atomically.
 
 The new commit is written before the ref moves, and the ref moves only from the commit that was merged with. A process
-that dies in between has lost nothing: the branch still names its commits, and the next try finds what is done.
+that dies in between loses nothing: the branch still holds its commits, and the next attempt finds what was done.
 """
 
 import contextlib
@@ -29,21 +29,21 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """The two fit together."""
+    """A merge without conflicts."""
 
     tree: str
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """They do not: both changed these paths."""
+    """A merge with conflicts: both sides changed these paths."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The target now holds the branch."""
+    """The target now contains the branch."""
 
     commit: str
     tree: str
@@ -52,20 +52,20 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class TargetMoved:
-    """Somebody else moved the target; what was verified against its old commit has to be verified again."""
+    """The target was moved by someone else; what was verified against its old commit must be verified again."""
 
     expected: str
     found: str | None
 
 
 def merge_test(shadow: Objects, target: str, branch: str) -> Clean | Conflict:
-    """What merging one commit into another would give; new trees go where `shadow` writes."""
+    """Return the result of merging one commit into another; new trees are written to `shadow`."""
     tree, paths = merged_tree(shadow, target, branch)
     return Conflict(paths) if paths is not None else Clean(tree)
 
 
 def merged_tree(objects: Objects, target: str, branch: str) -> tuple[str, tuple[str, ...] | None]:
-    """The tree of a merge, and the paths that conflict: their files hold markers. None if there is no conflict."""
+    """Return the tree of a merge, and the paths whose files have conflict markers (None if there is no conflict)."""
     arguments = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
     answer = objects.git.ask(*arguments, target, branch)
     tree, *paths = answer.out.split(b"\0")
@@ -83,7 +83,7 @@ def merged_tree(objects: Objects, target: str, branch: str) -> tuple[str, tuple[
 
 @dataclass(frozen=True, slots=True)
 class MergeQueue:
-    """The one way into a target branch; whoever waits does so in the folder of locks."""
+    """The only way to merge into a target branch; the locks in the folder `locks` serialize the merges."""
 
     repository: Repository
     shadow: Shadow
@@ -101,9 +101,9 @@ class MergeQueue:
         sign: bool = False,
         patience_s: float = PATIENCE_S,
     ) -> Merged | Conflict | TargetMoved:
-        """Brings a commit into a branch that nobody has checked out.
+        """Merge a commit into a branch that is not checked out.
 
-        `expected` is the target's commit that the evidence was made with: if it has moved, nothing is merged.
+        `expected` is the commit of the target that was verified: if the target has moved, nothing is merged.
         """
         ref = target_ref(target)
         commit = self.repository.commit(branch)
@@ -128,7 +128,7 @@ class MergeQueue:
             if isinstance(test, Conflict):
                 return test
             store = self.shadow.into_store(self.repository)
-            merge_test(store, tip, commit)  # once more, so that the trees stand where the commit will
+            merge_test(store, tip, commit)  # again, to write the trees into the store of the commit
             commit = commit_tree(store, test.tree, [tip, commit], message, identity, sign=sign)
             how = "merge"
         killpoint("git.merge.committed")
@@ -140,8 +140,8 @@ class MergeQueue:
 
 @contextlib.contextmanager
 def target_lock(locks: Path, ref: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
-    """Waits for the lock of one target; it goes when the process does."""
-    import fcntl  # here and not above: not every system has it
+    """Wait for the lock of one target; the lock is released when the process ends."""
+    import fcntl  # imported here because not every system has it
 
     locks.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = hashlib.sha256(ref.encode()).hexdigest()[:32]
@@ -165,14 +165,14 @@ def target_lock(locks: Path, ref: str, patience_s: float = PATIENCE_S) -> Iterat
 
 
 def target_ref(target: str) -> str:
-    """The full name of a target branch; `UsageError` for what cannot be one."""
+    """Return the full ref of a target branch; raise `UsageError` for an invalid name."""
     if not is_git_ref(target):
         raise UsageError(f"{visible(target)!r} is not the name of a branch", next_step="name the target branch")
     return f"refs/heads/{target}"
 
 
 def refuse_checked_out(repository: Repository, ref: str, *, ours: Path | None = None) -> None:
-    """`UsageError` if somebody has the branch checked out; worktrees in the folder `ours` are attempts, not people."""
+    """Raise `UsageError` if the branch is checked out, except in a worktree of an attempt, below `ours`."""
     where = checked_out_by_people(repository, ours=ours).get(ref)
     if where is not None:
         raise UsageError(
@@ -182,7 +182,7 @@ def refuse_checked_out(repository: Repository, ref: str, *, ours: Path | None = 
 
 
 def checked_out_by_people(repository: Repository, *, ours: Path | None) -> dict[str, str]:
-    """Every branch that is checked out elsewhere than in the folder of our worktrees, and where."""
+    """Return all branches that are checked out outside the folder of Fair Witness's worktrees, and where."""
     attempts = None if ours is None else Path(os.path.realpath(ours))
     return {
         branch: where
@@ -192,7 +192,7 @@ def checked_out_by_people(repository: Repository, *, ours: Path | None) -> dict[
 
 
 def checked_out(repository: Repository) -> list[tuple[str, str]]:
-    """Every branch that some worktree has checked out, rebases or bisects, and where."""
+    """Return all branches that a worktree has checked out, rebases or bisects, and where."""
     found = []
     for record in repository.git.run("worktree", "list", "--porcelain", "-z").split(b"\0\0"):
         said = dict(_pair(field) for field in record.split(b"\0") if field)
@@ -210,7 +210,7 @@ def checked_out(repository: Repository) -> list[tuple[str, str]]:
 
 
 def _said(file: Path) -> str | None:
-    """What a file of git's says; None if there is none, or no longer."""
+    """Return the content of one of git's files, or None if it does not exist (any more)."""
     try:
         return text_of(file.read_bytes().strip())
     except (FileNotFoundError, NotADirectoryError):

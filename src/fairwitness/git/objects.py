@@ -1,6 +1,6 @@
-"""Trees and blobs, read and made through a git directory of ours: no index, ref or file of anybody's is touched.
+"""Reads and makes trees and blobs through a git directory of Fair Witness; changes no index, ref or file of the user.
 
-Paths are texts in which bytes that are no UTF-8 survive (`surrogateescape`); spaces and newlines are signs like others.
+Paths are strings in which bytes that are not UTF-8 survive (`surrogateescape`); spaces and newlines are not special.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ FILE, EXECUTABLE, SYMLINK, GITLINK = "100644", "100755", "120000", "160000"
 MODES = frozenset({FILE, EXECUTABLE, SYMLINK, GITLINK})
 BLOB_LIMIT = 64 << 20
 _BATCH = 64 << 20
-"""Bytes of blobs asked for in one go."""
+"""The number of bytes of blobs that are read at a time."""
 _ODD_GIT = frozenset({".git", "git~1"})
 _IGNORED_BY_MAC = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 
 
 class TreeEntry(NamedTuple):
-    """What a tree holds at a path: the kind of thing (`100644`, `160000`, …) and the id of its content."""
+    """An entry of a tree: its mode (`100644`, `160000`, …) and the id of its content."""
 
     mode: str
     id: str
@@ -32,7 +32,7 @@ class TreeEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """An object store behind a git directory of ours, and a folder for passing files."""
+    """An object store behind a git directory of Fair Witness, and a folder for temporary files."""
 
     git: GitDir
     scratch: Path
@@ -40,11 +40,11 @@ class Objects:
 
     @property
     def null(self) -> str:
-        """The id that no object has."""
+        """Return the null id, which no object has."""
         return "0" * (64 if self.object_format == "sha256" else 40)
 
     def entries(self, tree: str) -> dict[str, TreeEntry]:
-        """Everything a tree holds, by path; submodules are there with mode 160000."""
+        """Return all entries of a tree by path; submodules have the mode 160000."""
         listed = self.git.run("ls-tree", "-r", "-z", "--full-tree", "--end-of-options", _id(tree))
         found = {}
         for row in listed.split(b"\0")[:-1]:
@@ -54,11 +54,11 @@ class Objects:
         return found
 
     def tree_of(self, commit: str) -> str:
-        """The tree of a commit, or the tree itself."""
+        """Return the tree of a commit, or the tree itself."""
         return self.git.run("rev-parse", "--verify", f"{_id(commit)}^{{tree}}").decode().strip()
 
     def sizes(self, names: Iterable[str]) -> dict[str, int | None]:
-        """How large blobs are, by id or `tree:path`; None where there is no blob."""
+        """Return the sizes of blobs by id or `tree:path`; None if there is no such blob."""
         wanted = list(dict.fromkeys(names))
         if not wanted:
             return {}
@@ -71,7 +71,7 @@ class Objects:
         }
 
     def blobs(self, names: Iterable[str], *, limit: int = BLOB_LIMIT) -> Iterator[tuple[str, bytes]]:
-        """The content of many blobs by id, in the order asked; one that is missing or too large is an error."""
+        """Yield the content of blobs by id, in the given order; a missing or too large blob is an error."""
         sizes: dict[str, int] = {}
         for name, size in self.sizes(names).items():
             if size is None:
@@ -83,17 +83,17 @@ class Objects:
         yield from self._batched(sizes, limit)
 
     def blob(self, id: str, limit: int = BLOB_LIMIT) -> bytes:
-        """The content of one blob."""
+        """Return the content of one blob."""
         ((_, content),) = self.blobs([_id(id)], limit=limit)
         return content
 
     def read(self, tree: str, path: str, limit: int = BLOB_LIMIT) -> bytes | None:
-        """What a tree holds at a path (a symlink's target is its content); None where no file is."""
+        """Return the content of a tree's file (for a symlink, its target), or None if there is none."""
         ((_, content),) = self.read_each(tree, [path], limit)
         return content
 
     def read_each(self, tree: str, paths: Iterable[str], limit: int = BLOB_LIMIT) -> Iterator[tuple[str, bytes | None]]:
-        """The same for many paths in one go, in the order asked."""
+        """Yield the content of many files of a tree, in the given order, with few git calls; None for missing files."""
         wanted = list(dict.fromkeys(paths))
         names = {path: f"{_id(tree)}:{path}" for path in wanted if path_problem(path) is None}
         there = {name: size for name, size in self.sizes(names.values()).items() if size is not None}
@@ -102,15 +102,15 @@ class Objects:
             yield path, next(contents)[1] if names.get(path) in there else None
 
     def add_blob(self, content: bytes) -> str:
-        """Keeps a content as it is and returns its id."""
+        """Store content without conversion and return its id."""
         return self.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=content).decode().strip()
 
     def empty_tree(self) -> str:
-        """The tree of nothing."""
+        """Return the empty tree."""
         return self.git.run("mktree").decode().strip()
 
     def compose(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
-        """A tree with some paths replaced, added or (None) removed."""
+        """Return a tree with some paths replaced, added or (None) removed."""
         for path, entry in changes.items():
             problem = path_problem(path)
             if problem is None and entry is not None and entry.mode not in MODES:
@@ -123,7 +123,7 @@ class Objects:
 
     @contextlib.contextmanager
     def index(self, tree: str | None = None, work_tree: Path | None = None) -> Iterator[GitDir]:
-        """The git directory with an index of its own for a while, filled with a tree."""
+        """Yield the git directory with a temporary index, filled with a tree."""
         with self.passing_folder() as folder:
             git = self.git.given(work_tree=work_tree, env={"GIT_INDEX_FILE": str(folder / "index")})
             if tree is not None:
@@ -132,13 +132,13 @@ class Objects:
 
     @contextlib.contextmanager
     def passing_folder(self) -> Iterator[Path]:
-        """A private folder that is gone afterwards."""
+        """Yield a private folder that is removed afterwards."""
         self.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.scratch) as folder:
             yield Path(folder)
 
     def checkout(self, tree: str, into: Path) -> None:
-        """Writes a tree as plain files into an empty folder; links are made, never followed, submodules stay empty."""
+        """Write a tree into an empty folder; links are created, never followed; submodules stay empty."""
         into.mkdir(parents=True, exist_ok=True)
         if any(into.iterdir()):
             raise UsageError(f"{into} is not empty", next_step="check out into a new folder")
@@ -147,14 +147,14 @@ class Objects:
             fill(git)
 
     def refuse_odd_paths(self, tree: str) -> None:
-        """`UsageError` for a tree with a path that must not be written anywhere."""
+        """Raise `UsageError` for a tree with a path that must not be written."""
         for path in self.entries(tree):
             problem = path_problem(path)
             if problem is not None:
                 raise UsageError(f"the tree holds {visible(path)!r}: {problem}", next_step="take that path out of it")
 
     def _batched(self, sizes: Mapping[str, int], limit: int) -> Iterator[tuple[str, bytes]]:
-        """The content of blobs whose sizes are known, so many at a time as fit into memory."""
+        """Yield the content of blobs of known sizes, in batches that fit into memory."""
         batch: list[str] = []
         total = 0
         for name, size in sizes.items():
@@ -179,12 +179,12 @@ class Objects:
 
 
 def fill(git: GitDir) -> None:
-    """Writes what the index holds into the work tree, and the files' times into the index."""
+    """Write the content of the index into the work tree, and the files' times into the index."""
     git.run("checkout-index", "--all", "--force", "--index", "--quiet", timeout_s=600)
 
 
 def set_entries(git: GitDir, changes: Mapping[str, TreeEntry | None], null: str) -> None:
-    """Puts entries into an index, or takes them out; removals go first, so that a folder can replace a file."""
+    """Set or remove entries of an index; removals go first, so that a folder can replace a file."""
     gone = [f"0 {null}\t".encode() + bytes_of(path) + b"\0" for path, entry in changes.items() if entry is None]
     there = [
         f"{entry.mode} {entry.id}\t".encode() + bytes_of(path) + b"\0"
@@ -196,12 +196,12 @@ def set_entries(git: GitDir, changes: Mapping[str, TreeEntry | None], null: str)
 
 
 def write_tree(git: GitDir) -> str:
-    """The index as a tree."""
+    """Return the index as a tree."""
     return git.run("write-tree").decode().strip()
 
 
 def path_problem(path: str) -> str | None:
-    """What keeps a path from being written into a folder, or None.
+    """Return the reason why a path must not be written into a folder, or None.
 
     >>> path_problem("src/a b.py") is None
     True
@@ -228,14 +228,14 @@ def _refuse_large(name: str, size: int, limit: int) -> None:
 
 
 def _id(name: str) -> str:
-    """An object's id as it may stand in a command; nothing that git could take for an option or a path."""
+    """Return an object's id if it is safe in a command: nothing that git could take for an option or a path."""
     if not 4 <= len(name) <= 64 or name.strip("0123456789abcdef"):
         raise UsageError(f"{visible(name)!r} is not the id of a git object", next_step="resolve the ref first")
     return name
 
 
 def _answers(answer: bytes, names: list[str]) -> list[bytes]:
-    """One row for each name; the row for a missing one repeats the name, newlines and all."""
+    """Return one row for each name; the row for a missing object repeats the name, including its newlines."""
     rows, at = [], 0
     for name in names:
         missing = bytes_of(name) + b" missing\n"

@@ -1,4 +1,4 @@
-"""Commits that nobody wanted but that are not thrown away: `refs/fairwitness/quarantine/<run>/<name>`."""
+"""Commits that were not merged and that are kept nevertheless: `refs/fairwitness/quarantine/<run>/<name>`."""
 
 import itertools
 from typing import NamedTuple
@@ -13,24 +13,24 @@ PREFIX = "refs/fairwitness/quarantine/"
 
 
 class Quarantined(NamedTuple):
-    """A commit that is kept, and the ref that keeps it."""
+    """A quarantined commit, and the ref that holds it."""
 
     ref: str
     commit: str
 
     @property
     def run(self) -> str:
-        """The run it belongs to, as refs spell it."""
+        """Return the run that the commit belongs to, as spelled in refs."""
         return self.ref.removeprefix(PREFIX).split("/")[0]
 
     @property
     def name(self) -> str:
-        """What it is of that run."""
+        """Return the name of the commit within its run."""
         return self.ref.removeprefix(PREFIX).split("/", 1)[1]
 
 
 def keep(repository: Repository, run_id: str, name: str, commit: str) -> Quarantined:
-    """Keeps a commit; a name that holds another commit is not reused, and asking twice keeps it once."""
+    """Quarantine a commit; a name that holds another commit is not reused, and a repeated call keeps it once."""
     run = run_ref(run_id)
     if not (is_safe_name(run) and is_safe_name(name)):
         raise UsageError(f"{visible(f'{run_id}/{name}')!r} cannot name a ref", next_step="use letters, digits and '-'")
@@ -43,12 +43,12 @@ def keep(repository: Repository, run_id: str, name: str, commit: str) -> Quarant
 
 
 def kept(repository: Repository, run_id: str | None = None) -> tuple[Quarantined, ...]:
-    """Everything in quarantine, of one run or of all, by name."""
+    """Return everything in quarantine, of one run or of all, by name."""
     under = PREFIX if run_id is None else f"{PREFIX}{run_ref(run_id)}/"
     listed = repository.git.run("for-each-ref", "--format=%(refname) %(objectname)", under).decode()
     return tuple(Quarantined(*line.split(" ")) for line in listed.splitlines())
 
 
 def is_kept(repository: Repository, commit: str) -> bool:
-    """True if a commit can be reached from quarantine."""
+    """Return whether a commit is reachable from quarantine."""
     return bool(repository.git.run("for-each-ref", "--count=1", f"--contains={commit}", PREFIX))

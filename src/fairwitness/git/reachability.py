@@ -1,4 +1,4 @@
-"""Which commits nothing of the repository leads to any more: the invariant that no commit is lost, as a question."""
+"""Finds commits that no ref of the repository reaches any more, to check that no commit of a run is lost."""
 
 from collections.abc import Iterable
 
@@ -8,9 +8,9 @@ from fairwitness.git.repository import Repository
 
 
 def lost(repository: Repository, run_id: str, commits: Iterable[str]) -> tuple[str, ...]:
-    """Those of a run's commits that no branch holds, nor that run's quarantine; what is gone for good is among them.
+    """Return the run's commits that neither a branch nor the run's quarantine holds, including deleted commits.
 
-    Another run's quarantine does not count: whoever clears that one away does not think of this run.
+    Another run's quarantine does not count, because it may be cleared without regard to this run.
     """
     asked = list(dict.fromkeys(commits))
     there = _commits(repository, asked)
@@ -23,7 +23,7 @@ def lost(repository: Repository, run_id: str, commits: Iterable[str]) -> tuple[s
 
 
 def unheld(repository: Repository, run_id: str, commit: str) -> tuple[tuple[str, ...], ...]:
-    """Every commit that only this one leads to, each with its parents, the newest first."""
+    """Return all commits that only this commit reaches, each with its parents, newest first."""
     answer = repository.git.run(
         *("rev-list", "--parents", "--topo-order", commit),
         *("--not", "--branches", f"--glob={_quarantine(run_id)}*"),
@@ -32,7 +32,7 @@ def unheld(repository: Repository, run_id: str, commit: str) -> tuple[tuple[str,
 
 
 def in_quarantine(repository: Repository, run_id: str, commit: str) -> bool:
-    """True if a run's own quarantine holds a commit."""
+    """Return whether the run's own quarantine holds a commit."""
     under = _quarantine(run_id)
     return bool(repository.git.run("for-each-ref", "--count=1", f"--contains={commit}", under))
 
@@ -42,7 +42,7 @@ def _quarantine(run_id: str) -> str:
 
 
 def _commits(repository: Repository, names: list[str]) -> frozenset[str]:
-    """Those that the repository has."""
+    """Return the names that are commits of the repository."""
     if not names:
         return frozenset()
     given = b"".join(f"{name}\n".encode() for name in names)

@@ -1,4 +1,8 @@
-"""A person's repository: what it is, what its refs name, and how its commits relate; reading it changes nothing."""
+"""The user's repository: its location, its refs, and the relations of its commits; reading it changes nothing.
+
+`find` searches folders for the repository around a path, and git is asked only about what was found. A folder that an
+agent could write is never searched, because its `.git` is under the agent's control.
+"""
 
 import os
 import tempfile
@@ -19,7 +23,7 @@ _POINTER_LIMIT = 8192
 
 
 class RepositoryLocation(NamedTuple):
-    """Where a repository was found."""
+    """The location of a repository."""
 
     top: Path | None
     """The checkout's folder; None for a bare repository."""
@@ -27,7 +31,7 @@ class RepositoryLocation(NamedTuple):
 
 
 def find(path: Path) -> RepositoryLocation:
-    """The repository around a path."""
+    """Return the repository around a path."""
     try:
         return _search(path)
     except PermissionError as error:
@@ -55,7 +59,7 @@ def _search(path: Path) -> RepositoryLocation:
 
 
 def looks_like_git_dir(folder: Path) -> bool:
-    """True if git would take a folder for a repository of its own."""
+    """Return whether git would take a folder for a repository of its own."""
     return (
         (folder / "HEAD").is_file()
         and (folder / "objects").is_dir()
@@ -64,9 +68,9 @@ def looks_like_git_dir(folder: Path) -> bool:
 
 
 def refuse_foreign(place: RepositoryLocation) -> None:
-    """`NotReady` if somebody else owns the repository and the person has not said that this is fine.
+    """Raise `NotReady` if the repository has another owner and the user has not declared it safe.
 
-    Git itself asks that before it reads a repository's configuration, but not when the directory is named outright.
+    Git checks this before it reads a repository's configuration, but not if the git directory is given explicitly.
     """
     owners = {found.stat().st_uid for found in (place.top, place.git_dir) if found is not None}
     us = {os.geteuid()} | (
@@ -81,7 +85,7 @@ def refuse_foreign(place: RepositoryLocation) -> None:
     system = GitDir(place.git_dir).ask("config", "--system", "-z", "--get-all", "safe.directory", as_person=True)
     safe: set[str] = set()
     for value in [*system.out.split(b"\0")[:-1], *accepted.out.split(b"\0")[:-1]]:
-        safe = safe | {text_of(value).rstrip("/")} if value else set()  # an empty one forgets those before it
+        safe = safe | {text_of(value).rstrip("/")} if value else set()  # an empty value clears those before it
     if not safe & {"*", str(where), str(place.git_dir)}:
         raise NotReady(
             f"{visible(str(where))} belongs to another user (dubious ownership)",
@@ -90,7 +94,7 @@ def refuse_foreign(place: RepositoryLocation) -> None:
 
 
 def _git_dir(pointer: Path) -> Path:
-    """The git directory that a checkout's `.git` is or names."""
+    """Return the git directory that a checkout's `.git` is or names."""
     if pointer.is_dir():
         named = pointer.resolve()
     else:
@@ -124,26 +128,26 @@ _MAIN_NAMES = ("main", "master")
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository as it was when it was opened; `git` refuses to go on once its configuration changes."""
+    """A repository as of when it was opened; `git` refuses to continue once the configuration changes."""
 
     top: Path | None
     """The checkout; None for a bare repository."""
     git_dir: Path
     common_dir: Path
-    """Where refs and objects are; other than `git_dir` in a linked worktree."""
+    """The folder of refs and objects; differs from `git_dir` in a linked worktree."""
     is_bare: bool
     is_shallow: bool
     head: str | None
-    """The commit checked out; None before the first one."""
+    """The commit checked out; None before the first commit."""
     branch: str | None
-    """The branch checked out; None for a detached HEAD."""
+    """The branch checked out; None if HEAD is detached."""
     object_format: str
     git: GitDir
     _trees: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def open(cls, path: Path) -> "Repository":
-        """The repository a person means by a path inside it, or one clear sentence why there is none."""
+        """Open the repository around a path; raise an error that says why if there is none."""
         place = find(path)
         refuse_foreign(place)
         git = GitDir(place.git_dir)
@@ -175,12 +179,12 @@ class Repository:
 
     @property
     def objects_dir(self) -> Path:
-        """Where its objects are."""
+        """Return the folder of the objects."""
         return self.common_dir / "objects"
 
     @property
     def index_file(self) -> Path:
-        """The index that would be committed: inside a hook git names another than the usual one."""
+        """Return the index that would be committed; inside a hook git names another file than usual."""
         usual = self.git_dir / "index"
         named = os.environ.get("GIT_INDEX_FILE")
         if not named or self.top is None:
@@ -189,7 +193,7 @@ class Repository:
         return given if given.is_relative_to(self.git_dir) else usual
 
     def checkout(self, wish: str) -> Path:
-        """The checkout's folder; `UsageError` for a bare repository, which has none."""
+        """Return the checkout's folder; raise `UsageError` for a bare repository, which has none."""
         if self.top is None:
             raise UsageError(
                 f"{visible(str(self.git_dir))} is a bare repository, so there is no {wish}",
@@ -198,7 +202,7 @@ class Repository:
         return self.top
 
     def commit(self, ref: str) -> str:
-        """The full hash of the commit that a ref, hash or expression names."""
+        """Return the full hash of the commit that a ref, hash or expression names."""
         if ref.startswith("-") or not ref or not ref.isprintable():
             raise UsageError(f"{visible(ref)!r} cannot be a ref", next_step="name a branch, tag or commit")
         answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
@@ -211,7 +215,7 @@ class Repository:
         raise UsageError(f"unknown ref {visible(ref)!r}{why}", next_step=hint)
 
     def tree_of(self, commit: str) -> str:
-        """The tree of a commit; asked once of each full hash, which names one tree forever."""
+        """Return the tree of a commit; the tree of a full hash is cached, since it never changes."""
         known = self._trees.get(commit)
         if known is not None:
             return known
@@ -224,26 +228,26 @@ class Repository:
         return tree
 
     def merge_base(self, a: str, b: str) -> str | None:
-        """The best common ancestor of two commits, if they have one."""
+        """Return the best common ancestor of two commits, or None."""
         answer = self.git.ask("merge-base", "--end-of-options", a, b)
         if answer.code > 1:
             raise GitFailed(f"{visible(a)} and {visible(b)} cannot be compared: {answer.words}", next_step=RUN_FSCK)
         return answer.out.decode().strip() or None
 
     def is_ancestor(self, a: str, b: str) -> bool:
-        """True if everything in commit `a` is in commit `b` too."""
+        """Return whether commit `a` is an ancestor of commit `b`."""
         answer = self.git.ask("merge-base", "--is-ancestor", "--end-of-options", a, b)
         if answer.code > 1:
             raise GitFailed(f"{visible(a)} and {visible(b)} cannot be compared: {answer.words}", next_step=RUN_FSCK)
         return answer.code == 0
 
     def ref(self, name: str) -> str | None:
-        """What a full ref name (`refs/…`) holds, or None."""
+        """Return the value of a full ref name (`refs/…`), or None."""
         answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", name)
         return answer.out.decode().split()[-1] if answer.code == 0 else None
 
     def ids(self, *names: str) -> tuple[str | None, ...]:
-        """What several refs or expressions name, asked in one go; None for each that names nothing."""
+        """Return what several refs or expressions name, with one git call; None for each that names nothing."""
         if any(not name.isprintable() for name in names):
             raise UsageError(f"{visible(' '.join(names))!r} cannot be refs", next_step="name branches, tags or commits")
         given = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
@@ -251,9 +255,9 @@ class Repository:
         return tuple(row if " " not in row else None for row in rows[:-1])
 
     def default_base(self) -> str | None:
-        """What a change is compared with if nobody says: where it left the branch it came from, else the commit before.
+        """Return the default base of a change: where it left the branch it came from, else the parent commit.
 
-        None on the first commit.
+        Return None on the first commit.
         """
         if self.head is None:
             return None
@@ -265,12 +269,12 @@ class Repository:
         return self.ref(f"{self.head}~1^{{commit}}")
 
     def submodules(self, tree: str) -> tuple[str, ...]:
-        """Paths of a tree that are commits of other repositories."""
+        """Return the paths of a tree's submodules."""
         found = Objects(self.git, Path(tempfile.gettempdir())).entries(tree)
         return tuple(path for path, entry in found.items() if entry.mode == GITLINK)
 
     def is_dirty(self) -> bool:
-        """True if the index or the files differ from the commit; files that are ignored do not count."""
+        """Return whether the index or the files differ from the commit; ignored files do not count."""
         if self.top is None:
             return False
         with tempfile.TemporaryDirectory() as folder:
@@ -279,7 +283,7 @@ class Repository:
             return staged_tree(objects, self) != was or worktree_tree(objects, self) != was
 
     def throwaway(self, folder: Path) -> Objects:
-        """Trees can be made in this folder that the repository never sees."""
+        """Return an object store in this folder for temporary trees, which the repository never sees."""
         git = lay_out(
             folder / "git",
             objects=self.objects_dir,
@@ -289,7 +293,7 @@ class Repository:
         return Objects(git, folder / "passing", self.object_format)
 
     def can_write(self) -> bool:
-        """True if refs and objects can be added."""
+        """Return whether refs and objects can be added."""
         places = (self.common_dir, self.objects_dir, self.common_dir / "refs")
         return all(os.access(place, os.W_OK | os.X_OK, effective_ids=True) for place in places)
 
@@ -302,7 +306,7 @@ class Repository:
         default = text_of(self.git.ask("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD").out.strip())
         mains = [f"{where}{name}" for where in ("refs/heads/", "refs/remotes/origin/") for name in _MAIN_NAMES]
         refs = [upstream, default, *(ref for ref in mains if ref != f"refs/heads/{self.branch}")]
-        if self.branch and upstream.endswith(f"/{self.branch}"):  # only its own published copy: the last thing to ask
+        if self.branch and upstream.endswith(f"/{self.branch}"):  # its own published copy, tried last
             refs = [*refs[1:], upstream]
         return [ref for ref in refs if ref]
 
@@ -314,7 +318,7 @@ def _head(git: GitDir, symbolic: bytes) -> str | None:
     named = git.ask("rev-parse", "--verify", "--quiet", "HEAD")
     broken = symbolic and "broken" in git.ask("for-each-ref", text_of(symbolic.strip())).err
     if named.code and symbolic and not broken:
-        return None  # a branch that has no commit yet
+        return None  # the branch has no commit yet
     raise GitFailed("HEAD names a commit that cannot be read", next_step=RUN_FSCK)
 
 
@@ -323,7 +327,7 @@ def _says(git: GitDir, name: str) -> str:
 
 
 def _deciding_files(git: GitDir, git_dir: Path, common_dir: Path) -> tuple[Path, ...]:
-    """Every file of the repository's own configuration, also those that it includes."""
+    """Return all files of the repository's own configuration, including those that it includes."""
     files = [common_dir / "config", common_dir / "config.worktree", git_dir / "config.worktree", git_dir / "commondir"]
     for scope in ("--local", "--worktree"):
         listed = git.ask("config", scope, "--includes", "--show-origin", "-z", "--list").out.split(b"\0")[:-1]
@@ -331,6 +335,6 @@ def _deciding_files(git: GitDir, git_dir: Path, common_dir: Path) -> tuple[Path,
             file = Path(os.path.normpath(git_dir / text_of(origin.removeprefix(b"file:"))))
             files.append(file)
             name, _, value = text_of(said).partition("\n")
-            if name.startswith("include") and name.endswith(".path"):  # it may be empty now, and hold something later
+            if name.startswith("include") and name.endswith(".path"):  # it may be empty now and be filled later
                 files.append(file.parent / Path(value).expanduser())
     return tuple(dict.fromkeys(files))

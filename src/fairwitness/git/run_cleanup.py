@@ -1,4 +1,4 @@
-"""The end of a run in git: its worktrees, branches and candidates go, and only its own; nothing they hold is lost."""
+"""Removes the worktrees, branches and candidates of a finished run, and only its own; no content of theirs is lost."""
 
 import os
 import re
@@ -21,18 +21,18 @@ _ATTEMPT = re.compile(r"(?P<task>[^/]+)/attempt-(?P<attempt>[1-9][0-9]*)(?:--(?P
 
 @dataclass(frozen=True, slots=True)
 class RunCleanup:
-    """What became of a run's branches."""
+    """The result of a cleanup: what became of the run's branches."""
 
     removed: tuple[str, ...]
     quarantined: tuple[Quarantined, ...]
     left: tuple[str, ...]
-    """Branches that a person has checked out: they stay until somebody removes them."""
+    """Branches that the user has checked out; they are left for the user to delete."""
 
 
 def sweep(worktrees: Worktrees, run_id: str, target: str, identity: Identity = FALLBACK) -> RunCleanup:
-    """Takes away every attempt and candidate of a run; what is not in the target commit goes to quarantine first.
+    """Remove all attempts and candidates of a run; what is not in the target commit goes to quarantine first.
 
-    The target itself is never touched. A worktree whose branch is gone is kept as a change of the target.
+    The target itself is never changed. A worktree without a branch is quarantined as a change of the target.
     """
     repository = worktrees.repository
     candidates = Candidates(repository, worktrees.shadow)
@@ -46,7 +46,7 @@ def sweep(worktrees: Worktrees, run_id: str, target: str, identity: Identity = F
             left.append(worktree.branch)
             continue
         if worktrees.tip(worktree) is None:
-            move_ref(repository, worktree.ref, commit, None, why="sweep")  # so that its files are kept as leftovers
+            move_ref(repository, worktree.ref, commit, None, why="sweep")  # so that its files are quarantined
         kept.append(worktrees.remove(worktree, commit, identity))
         removed.append(worktree.branch)
     remove(Path(os.path.realpath(worktrees.root)) / ASIDE / run_ref(run_id))
@@ -54,7 +54,7 @@ def sweep(worktrees: Worktrees, run_id: str, target: str, identity: Identity = F
 
 
 def _attempts(worktrees: Worktrees, run_id: str) -> list[Worktree]:
-    """Every attempt of a run that has a branch, or a folder that somebody worked in."""
+    """Return all attempts of a run that have a branch, or a folder that was used."""
     under = f"{worktrees.prefix}/{run_ref(run_id)}/"
     listed = worktrees.repository.git.run("for-each-ref", "--format=%(refname:lstrip=2)", f"refs/heads/{under}")
     branches = text_of(listed).splitlines()
@@ -67,7 +67,7 @@ def _attempts(worktrees: Worktrees, run_id: str) -> list[Worktree]:
         try:
             worktree = worktrees.named(run_id, parts["task"], int(parts["attempt"]), sub=parts["sub"])
         except UsageError:
-            continue  # not a name of ours
+            continue  # not a name of Fair Witness
         if worktree.branch == branch:
             found[branch] = worktree
     return list(found.values())

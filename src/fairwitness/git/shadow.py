@@ -1,7 +1,7 @@
-"""A repository of ours over a person's objects: trees are read, made, compared and written out without touching theirs.
+"""A bare repository of Fair Witness that reads the user's objects: makes, compares and writes trees.
 
-It is bare and has a configuration of its own, so no filter, hook or driver of anybody's exists in it. New objects stay
-in it; the person's store is only read.
+It has its own configuration, so it has no filter, hook or driver of the user or the repository. New objects stay in it;
+the user's object store is only read.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from fairwitness.git.snapshots import FolderSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Shadow(Objects):
-    """Everything about trees; see `Objects` for reading, composing and checking them out."""
+    """Operations on trees; `Objects` reads, composes and checks them out."""
 
     @classmethod
     def open(cls, folder: Path, repository: Repository) -> "Shadow":
-        """The shadow of a repository in a folder of ours, made if there is none."""
+        """Return the shadow of a repository in a folder of Fair Witness; create it if necessary."""
         folder = folder.absolute()
         git = lay_out(
             folder,
@@ -32,30 +32,30 @@ class Shadow(Objects):
         return cls(git, folder / "passing", repository.object_format)
 
     def snapshot(self, folder: Path, base_tree: str) -> str:
-        """A folder as it is now as a tree; what its .gitignore files name is left out unless the base has it."""
+        """Return a folder's current content as a tree; ignored files are left out unless the base has them."""
         return self.take(folder, base_tree).tree
 
     def take(self, folder: Path, base_tree: str) -> FolderSnapshot:
-        """The same, and the nested repositories that were left out."""
+        """Return a folder's current content as a tree, and the nested repositories that were left out."""
         with self.index(base_tree) as git:
             return snapshots.take(self, git, folder.absolute())
 
     def staged_tree(self, repository: Repository) -> str:
-        """The person's index as a tree; `UsageError` while it holds conflicts."""
+        """Return the user's index as a tree; raise `UsageError` while it holds conflicts."""
         return indexes.staged_tree(self, repository)
 
     def worktree_tree(self, repository: Repository) -> str:
-        """The person's checkout as a tree: tracked files as they are, and others that are not ignored."""
+        """Return the user's checkout as a tree: tracked files with their content, and untracked, not ignored ones."""
         return indexes.worktree_tree(self, repository)
 
     def diff(self, base: str, head: str) -> tuple[FileChange, ...]:
-        """What differs between two trees."""
+        """Return the differences between two trees."""
         return changes.diff(self, base, head)
 
     def into_store(self, repository: Repository) -> Objects:
-        """The same configuration, but new objects go into the person's store: for commits that shall stay.
+        """Return this configuration with new objects going into the user's store, for commits that are kept.
 
-        What exists only in the shadow is not seen there, so nothing kept can depend on it.
+        Objects that exist only in the shadow are not visible there, so nothing that is kept can depend on them.
         """
         git = self.git.given(
             settings={"core.fsync": "committed"}, env={"GIT_OBJECT_DIRECTORY": str(repository.objects_dir)}

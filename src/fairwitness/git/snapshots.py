@@ -1,7 +1,8 @@
-"""A folder as it is now, as a tree: files are listed by git, hashed by git, and nothing of the folder runs.
+"""The current content of a folder as a tree: git lists and hashes the files, and nothing in the folder is run.
 
-All of it happens under a git directory of ours with an index of ours, so there is no filter, hook or monitor to run.
-Nested repositories are named but never entered; submodules stay at the commit the index has for them.
+This happens under a git directory and an index of Fair Witness, so there is no filter, hook or monitor to run. Nested
+repositories are reported but not entered; submodules stay at the commit that the index has for them. Git LFS pointers
+are recognized and compared with the file they refer to, without running git-lfs.
 """
 
 import hashlib
@@ -26,14 +27,14 @@ _CHUNK = 1 << 20
 
 
 class Pointer(NamedTuple):
-    """The file that a pointer stands for: its hash and size."""
+    """A Git LFS pointer: the hash and size of the file it refers to."""
 
     sha256: str
     size: int
 
 
 def pointer(content: bytes) -> Pointer | None:
-    """The pointer that a blob is, or None.
+    """Return the LFS pointer that a blob contains, or None.
 
     >>> pointer(b"version https://git-lfs.github.com/spec/v1\\noid sha256:" + b"a" * 64 + b"\\nsize 12\\n").size
     12
@@ -45,7 +46,7 @@ def pointer(content: bytes) -> Pointer | None:
 
 
 def is_content_of(file: Path, wanted: Pointer) -> bool:
-    """True if a plain file holds exactly what the pointer stands for."""
+    """Return whether a plain file has exactly the content that the pointer refers to."""
     handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if os.fstat(handle).st_size != wanted.size:
@@ -59,12 +60,12 @@ def is_content_of(file: Path, wanted: Pointer) -> bool:
 
 
 FILE_LIMIT = 1 << 30
-"""Bytes of the largest file that is read into a tree."""
+"""Size in bytes of the largest file that is read into a tree."""
 _TIMEOUT_S = 600.0
 
 
 class FolderSnapshot(NamedTuple):
-    """A folder as a tree, and the nested repositories in it, whose files are not in the tree."""
+    """A folder as a tree, and its nested repositories, whose files are not in the tree."""
 
     tree: str
     embedded: tuple[str, ...]
@@ -72,7 +73,7 @@ class FolderSnapshot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FolderChanges:
-    """What in a folder differs from an index."""
+    """The differences between a folder and an index."""
 
     changed: tuple[str, ...]
     removed: tuple[str, ...]
@@ -83,10 +84,10 @@ class FolderChanges:
 def take(
     objects: Objects, git: GitDir, folder: Path, *, enter_embedded: bool = False, large_files: bool = False
 ) -> FolderSnapshot:
-    """Brings the index that `git` names up to the folder, and writes it as a tree.
+    """Update the index that `git` names from the folder, and write it as a tree.
 
-    With `enter_embedded` the files of nested repositories are taken as plain files: for keeping what would be lost.
-    With `large_files` a file that an LFS pointer of the index stands for counts as unchanged.
+    With `enter_embedded` the files of nested repositories are taken as plain files, to keep what would be lost. With
+    `large_files` a file that an LFS pointer of the index refers to counts as unchanged.
     """
     git = git.given(work_tree=folder)
     found = look(git, folder)
@@ -100,7 +101,7 @@ def take(
 
 
 def look(git: GitDir, folder: Path) -> FolderChanges:
-    """How a folder differs from an index; tells more files than differ, never fewer."""
+    """Return how a folder differs from an index; it may report unchanged files, but never misses a changed one."""
     _distrust(git)
     changed: list[str] = []
     removed: list[str] = []
@@ -131,7 +132,7 @@ def _add(git: GitDir, folder: Path, paths: Iterable[str]) -> None:
 
 
 def _distrust(git: GitDir) -> None:
-    """Entries that were once marked as unchanged are looked at like all others."""
+    """Clear the marks by which git would skip entries as unchanged."""
     tagged = git.run("ls-files", "-v", "-z").split(b"\0")[:-1]
     marked = b"".join(row[2:] + b"\0" for row in tagged if row[:1].islower() and row[:1] != b"s")
     if marked:
@@ -149,13 +150,13 @@ def _entries(git: GitDir) -> dict[str, TreeEntry]:
 
 
 def unmerged(git: GitDir) -> tuple[str, ...]:
-    """Paths of an index that wait for somebody to resolve a conflict."""
+    """Return the paths of an index that have unresolved conflicts."""
     rows = git.run("ls-files", "--unmerged", "-z").split(b"\0")[:-1]
     return tuple(dict.fromkeys(text_of(row.partition(b"\t")[2]) for row in rows))
 
 
 def refuse_unmerged(git: GitDir) -> None:
-    """`UsageError` for an index in the middle of a merge."""
+    """Raise `UsageError` for an index with unresolved conflicts."""
     paths = unmerged(git)
     if paths:
         raise UsageError(
@@ -165,7 +166,7 @@ def refuse_unmerged(git: GitDir) -> None:
 
 
 def _is_storable(folder: Path, path: str) -> bool:
-    """True if a plain file or a symlink stands there, and no link leads to it."""
+    """Return whether the path is a plain file or a symlink and no parent folder is a link."""
     place = str(folder)
     *parents, last = path.split("/")
     try:
@@ -180,7 +181,7 @@ def _is_storable(folder: Path, path: str) -> bool:
 
 
 def _same_large_files(objects: Objects, git: GitDir, folder: Path, paths: Iterable[str]) -> frozenset[str]:
-    """Files for which the index has an LFS pointer to exactly what stands there: unchanged, though the bytes differ."""
+    """Return the files that match the LFS pointer in the index: they are unchanged although their bytes differ."""
     before = _entries(git)
     ids = {path: before[path].id for path in paths if path in before and before[path].mode != GITLINK}
     small = {id_ for id_, size in objects.sizes(ids.values()).items() if size is not None and size <= POINTER_LIMIT}
@@ -195,7 +196,7 @@ def _same_large_files(objects: Objects, git: GitDir, folder: Path, paths: Iterab
 
 
 def _files_beneath(folder: Path, relative: str) -> list[str]:
-    """Every plain file and link of a nested repository, without any `.git`."""
+    """Return all plain files and links of a nested repository, without any `.git`."""
     found = []
     for place, folders, files in os.walk(folder / relative):
         folders[:] = [name for name in folders if name.lower() != ".git"]

@@ -1,8 +1,14 @@
-"""Folders that have served an attempt and wait for the next: cleaned, and looked at again before anybody gets one.
+"""A pool of worktree folders that attempts used before: cleaned when parked, and checked again before reuse.
 
-An entry is a folder with a number: the files, their index, the list of their paths, and a mark that says which tree
-they are and how they stood. It comes and goes by one rename, so two processes never have the same one and a killed one
-leaves none that is half made. Git knows nothing of it meanwhile. What is not exactly as its mark says is thrown away.
+An entry is a numbered folder: the files, their index, the list of their paths, and a mark with the tree and the
+fingerprint of the files. An entry is added and taken by one rename, so two processes never get the same entry and a
+killed process leaves no partial entry. Git does not know the entries. An entry that differs from its mark is deleted.
+
+A parked folder is rebuilt: only files that are exactly as in the tree are moved into new folders. Because the folders
+are new, no mode, access control list, link or nested repository of the old ones survives. What the agent changed in any
+way is written again from the tree, and all files get the same time. File contents are read rather than inferred from
+sizes and times, because on a memory file system a write through a memory mapping changes neither. For the same reason
+the agent's processes must have ended before.
 """
 
 import array
@@ -26,12 +32,12 @@ from fairwitness.kit.text import visible
 
 _CHUNK = 1 << 20
 _OLDER_NS = 10 * 10**9
-"""How much older than now files shall look: git reads again whatever is not older than its index."""
+"""How far back file times are set: git reads every file again that is not older than its index."""
 _TIMEOUT_S = 600.0
 
 
 class _Looks(NamedTuple):
-    """How files look that this process makes now, learned from a folder that it has made."""
+    """The owner, rights and attributes of files that this process creates, learned from a folder that it created."""
 
     uid: int
     gid: int
@@ -44,7 +50,7 @@ class _Looks(NamedTuple):
         return cls(found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode), _attributes(str(folder)))
 
     def has(self, place: str, entry: TreeEntry) -> bool:
-        """True if what stands there could have been written by us for this entry, but for its content."""
+        """Return whether Fair Witness could have written this file for the entry, apart from its content."""
         found = os.lstat(place)
         if (found.st_uid, found.st_gid, found.st_nlink) != (self.uid, self.gid, 1):
             return False
@@ -55,7 +61,7 @@ class _Looks(NamedTuple):
 
 
 def bring_unchanged(old: Path, new: Path, entries: Mapping[str, TreeEntry], object_format: str) -> None:
-    """Moves what is exactly as the tree has it out of an agent's folder into an empty one of ours."""
+    """Move the files that are exactly as in the tree from an agent's folder into an empty new folder."""
     looks = _Looks.of(new)
     real: dict[str, bool] = {"": True}
     made = {""}
@@ -73,17 +79,17 @@ def bring_unchanged(old: Path, new: Path, entries: Mapping[str, TreeEntry], obje
 
 
 def complete(git: GitDir, folder: Path, tree: str, entries: Mapping[str, TreeEntry]) -> list[str]:
-    """Writes what is missing, gives all files one time, and lets the index that `git` names know them.
+    """Write the missing files, set the same time on all files, and update the index that `git` names.
 
-    Returns every path of the folder, itself included; `GitFailed` if it is not the tree and nothing else.
+    Return all paths of the folder, including itself; raise `GitFailed` if the folder is not exactly the tree.
     """
     git.run("read-tree", tree)
-    git.ask("checkout-index", "--all", "--quiet", timeout_s=_TIMEOUT_S)  # complains of what is there already
+    git.ask("checkout-index", "--all", "--quiet", timeout_s=_TIMEOUT_S)  # complains about existing files
     paths = _paths(folder)
     folders = {parent for path in entries for parent in _parents(path)}
     gitlinks = {path for path, entry in entries.items() if entry.mode == GITLINK}
     odd = set(paths) ^ (entries.keys() | folders | gitlinks | {"."})
-    if odd - gitlinks:  # a submodule's folder may be missing
+    if odd - gitlinks:  # the folder of a submodule may be missing
         raise GitFailed(f"{visible(min(odd))} does not stand as the tree has it", next_step="make the folder anew")
     moment = folder.lstat().st_mtime_ns - _OLDER_NS
     for path in paths:
@@ -93,7 +99,7 @@ def complete(git: GitDir, folder: Path, tree: str, entries: Mapping[str, TreeEnt
 
 
 def differences(objects: Objects, old: str, new: str) -> dict[str, tuple[TreeEntry | None, TreeEntry | None]]:
-    """What two trees hold at each path where they differ."""
+    """Return the old and new entry of each path at which two trees differ."""
     listed = objects.git.run("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", old, new)
     fields = listed.split(b"\0")[:-1]
     found = {}
@@ -107,27 +113,27 @@ def differences(objects: Objects, old: str, new: str) -> dict[str, tuple[TreeEnt
 def apply(
     git: GitDir, folder: Path, changes: Mapping[str, tuple[TreeEntry | None, TreeEntry | None]], null: str
 ) -> None:
-    """Brings a folder and the index that `git` names from one tree to another; the folder is exactly the first."""
+    """Change a folder and the index that `git` names from one tree to another; the folder must be exactly the first."""
     for path, (before, _) in changes.items():
         place = folder / path
         if before is not None and before.mode != GITLINK:
             place.unlink()
-        elif before is not None and place.is_dir():  # where a submodule would be, empty or not there at all
+        elif before is not None and place.is_dir():  # the place of a submodule, empty or missing
             place.rmdir()
         for parent in _parents(path) if before is not None else ():
             try:
                 (folder / parent).rmdir()
             except OSError:
-                break  # something is left in it, or it went with another path
+                break  # it is not empty, or was removed with another path
     set_entries(git, {path: after for path, (_, after) in changes.items()}, null)
     wanted = b"".join(bytes_of(path) + b"\0" for path, (_, after) in changes.items() if after is not None)
     git.run("checkout-index", "--index", "--quiet", "-z", "--stdin", stdin=wanted, timeout_s=_TIMEOUT_S)
 
 
 def fingerprint(folder: Path, paths: Iterable[str]) -> bytes:
-    """What tells whether anything beneath was touched since.
+    """Return a hash that changes if anything in the folder is changed.
 
-    A change of any kind, in a file or in the names of a folder, sets the time of change, and nobody can set it back.
+    Any change of a file or of the names in a folder sets the inode change time, which cannot be set back.
     """
     rows = array.array("Q")
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -142,7 +148,7 @@ def fingerprint(folder: Path, paths: Iterable[str]) -> bytes:
 
 
 def _is_real(root: Path, folder: str, known: dict[str, bool]) -> bool:
-    """True if a folder stands there and no link leads to it."""
+    """Return whether the folder exists and no parent of it is a link."""
     if folder not in known:
         known[folder] = False
         if _is_real(root, folder.rpartition("/")[0], known):
@@ -152,7 +158,7 @@ def _is_real(root: Path, folder: str, known: dict[str, bool]) -> bool:
 
 
 def _content_id(place: str, entry: TreeEntry, object_format: str) -> str:
-    """The id that git would give the bytes as they are."""
+    """Return the id that git gives the bytes without conversion."""
     if entry.mode == SYMLINK:
         target = os.readlink(os.fsencode(place))  # noqa: PTH115 - as above
         return hashlib.new(object_format, b"blob %d\0" % len(target) + target, usedforsecurity=False).hexdigest()
@@ -167,7 +173,7 @@ def _content_id(place: str, entry: TreeEntry, object_format: str) -> str:
 
 
 def _attributes(place: str) -> frozenset[str]:
-    """The extended attributes of a file, lists of rights among them."""
+    """Return the extended attributes of a file, including access control lists."""
     try:
         return frozenset(os.listxattr(place, follow_symlinks=False))
     except OSError as error:
@@ -182,7 +188,7 @@ def _parents(path: str) -> Iterable[str]:
 
 
 def _paths(folder: Path) -> list[str]:
-    """Everything beneath a folder, and the folder."""
+    """Return everything below a folder, and the folder itself."""
     found = ["."]
     ahead = [""]
     while ahead:
@@ -196,14 +202,14 @@ def _paths(folder: Path) -> list[str]:
 
 
 POOL_LIMIT = 4
-"""How many folders wait at most, unless somebody says otherwise."""
+"""The default maximum number of folders in the pool."""
 _FULL = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """An entry, wherever it stands."""
+    """An entry of the pool, also while it is outside the pool's folder."""
 
     place: Path
 
@@ -214,17 +220,17 @@ class Parked:
 
     @property
     def index(self) -> Path:
-        """What git knows of them."""
+        """Return the git index of the files."""
         return self.place / "index"
 
     @property
     def paths(self) -> Path:
-        """Every path in the folder, folders too."""
+        """Return the file that lists all paths in the folder, including folders."""
         return self.place / "paths"
 
     @property
     def mark(self) -> Path:
-        """The tree and how it stood; written last."""
+        """Return the file with the tree and the fingerprint; it is written last."""
         return self.place / "mark"
 
 
@@ -236,9 +242,10 @@ class _Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The folders that wait, at most `limit`; none where the system does not tell one start of it from another.
+    """The parked folders, at most `limit`; none on a system that has no boot id.
 
-    After a crash of the whole machine a file's times say nothing about its content, so nothing outlives that.
+    After a crash of the machine a file's times say nothing about its content, so entries of an earlier boot are not
+    used.
     """
 
     objects: Objects
@@ -246,9 +253,9 @@ class Pool:
     limit: int = POOL_LIMIT
 
     def park(self, left: Path, aside: Path, tree: str) -> bool:
-        """Makes an agent's folder one of ours that holds a tree; False if it could not be made or none is wanted.
+        """Turn an agent's folder into a parked one with the files of a tree; return False if that fails or is disabled.
 
-        `aside` is where that happens. The caller takes both away, whatever is left of them.
+        `aside` is where the entry is built. The caller removes whatever is left of both folders.
         """
         boot = _boot()
         if boot is None or self.limit < 1:
@@ -262,7 +269,7 @@ class Pool:
             return False
 
     def take(self, tree: str, into: Path) -> Parked | None:
-        """Moves a waiting folder to a place and brings it to a tree; None if there is none that is as it should be."""
+        """Move a parked folder to a path and change it to a tree; return None if there is no intact one."""
         boot = _boot()
         for slot in self._nearest(tree):
             parked = Parked(into)
@@ -276,12 +283,12 @@ class Pool:
                 if boot is not None and self._is_as_marked(parked, boot) and self._bring(parked, tree):
                     return parked
             except (FairWitnessError, OSError):
-                pass  # whatever it is, it is not what was parked
+                pass  # it is not what was parked
             remove(into)
         return None
 
     def drain(self) -> None:
-        """Throws away everything that waits."""
+        """Delete all parked folders."""
         for place in sorted(self.folder.glob("*")):
             self._throw_away(place)
 
@@ -300,7 +307,7 @@ class Pool:
         parked.mark.write_text(json.dumps(mark._asdict()))
 
     def _put(self, parked: Parked, tree: str) -> bool:
-        """Gives an entry a number that is free; if there is none, in place of one that is of another tree."""
+        """Move an entry to a free number; if there is none, replace an entry of another tree."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for _ in range(2):
             for slot in self._slots():
@@ -323,7 +330,7 @@ class Pool:
         if gone != place:
             remove(gone)
             with contextlib.suppress(FileNotFoundError):
-                place.rename(gone)  # in one step, so that nobody takes half of it
+                place.rename(gone)  # in one step, so that no process takes a partial entry
                 killpoint("git.pool.displaced")
         remove(gone)
 
@@ -331,7 +338,7 @@ class Pool:
         return (self.folder / str(number) for number in range(self.limit))
 
     def _nearest(self, tree: str) -> list[Path]:
-        """The entries that wait, those of the same tree first."""
+        """Return the parked folders, those of the same tree first."""
         marks = [(slot, _mark(Parked(slot))) for slot in self._slots() if slot.is_dir()]
         return [slot for slot, _ in sorted(marks, key=lambda found: found[1] is None or found[1].tree != tree)]
 
@@ -342,13 +349,13 @@ class Pool:
         return _stood(parked, text_of(parked.paths.read_bytes()).split("\0")) == mark.stood
 
     def _bring(self, parked: Parked, tree: str) -> bool:
-        """Writes what differs between the tree that stands there and another."""
+        """Write what differs between the entry's tree and another tree."""
         mark = _mark(parked)
         if mark is None or mark.tree == tree:
             return mark is not None
         changes = differences(self.objects, mark.tree, tree)
         if any(path_problem(path) or path.endswith(".gitattributes") for path in changes):
-            return False  # attributes decide how files are written that do not differ themselves
+            return False  # attributes also affect how unchanged files are written
         apply(self._git(parked), parked.files, changes, self.objects.null)
         return True
 
@@ -362,7 +369,7 @@ def _stood(parked: Parked, paths: list[str]) -> str:
 
 
 def _mark(parked: Parked) -> _Mark | None:
-    """What an entry says of itself; None if it says nothing that can be understood."""
+    """Return the mark of an entry, or None if it is missing or invalid."""
     try:
         said = json.loads(parked.mark.read_bytes())
         return _Mark(str(said["tree"]), str(said["boot"]), str(said["stood"]))
@@ -371,7 +378,7 @@ def _mark(parked: Parked) -> _Mark | None:
 
 
 def _boot() -> str | None:
-    """What names this start of the machine; None where nothing does."""
+    """Return the id of this boot of the machine, or None if the system has none."""
     try:
         return _BOOT.read_text().strip() or None
     except OSError:

@@ -1,7 +1,12 @@
-"""A worktree and a branch for each attempt; nothing in one is lost when it goes.
+"""A worktree and a branch for each attempt; removing one loses none of its content.
 
-An agent writes there, so nothing in the folder is believed: the git directory is always named outright, files are
-written and read under a configuration of ours, and the branch, not the folder's HEAD, tells where the attempt stands.
+An agent writes in the folder, so nothing in it is trusted: the git directory is always given explicitly, files are
+written and read under Fair Witness's own configuration, and the branch, not the folder's HEAD, is the state of the
+attempt.
+
+Git creates the administrative folder of a worktree only together with an empty worktree. For a folder that already has
+files Fair Witness creates it itself, in the layout that git documents. It is written elsewhere and moved into place as
+a whole, so that a process that lists or prunes worktrees never sees a partial one.
 """
 
 import errno
@@ -31,13 +36,13 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 
 POOL, ASIDE = "pool", "aside"
-"""Folders beside the worktrees, whose names all have a `--`."""
+"""Folders beside the worktrees; unlike theirs, these names contain no `--`."""
 _LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Worktree:
-    """Where one attempt works."""
+    """The branch and the folder of one attempt."""
 
     run: str
     task: str
@@ -45,31 +50,31 @@ class Worktree:
     branch: str
     folder: Path
     sub: str | None = None
-    """Who works beside the attempt, on a branch of its own; None for the attempt itself."""
+    """The sub-agent that works beside the attempt on its own branch; None for the attempt itself."""
 
     @property
     def ref(self) -> str:
-        """The branch in full."""
+        """Return the full ref of the branch."""
         return f"refs/heads/{self.branch}"
 
     @property
     def name(self) -> str:
-        """One word for it."""
+        """Return the name of the attempt within its run."""
         return _joined(self.task, attempt_name(self.attempt), self.sub)
 
     @property
     def mark(self) -> Path:
-        """A file that names the branch, written once everything stands; before that no agent has seen the folder."""
+        """Return the file that marks the worktree as complete; no agent sees the folder before it exists."""
         return self.folder.with_name(f"{self.folder.name}.ready")
 
     @property
     def aside(self) -> Path:
-        """Where its folder comes from the pool or is made ready for it; what stands here belongs to nobody."""
+        """Return the folder in which the worktree is prepared or parked; its content may be deleted at any time."""
         return self.folder.parent / ASIDE / self.run / self.folder.name
 
 
 def worktree_of(root: Path, prefix: str, run_id: str, task: str, attempt: int, sub: str | None) -> Worktree:
-    """The worktree of an attempt, or of who works beside it; `UsageError` for names that git would not take."""
+    """Return the worktree of an attempt or of its sub-agent; raise `UsageError` for names that git would refuse."""
     run = run_ref(run_id)
     branch = attempt_branch(task, attempt, prefix=f"{prefix}/{run}")
     if sub is not None:
@@ -80,7 +85,7 @@ def worktree_of(root: Path, prefix: str, run_id: str, task: str, attempt: int, s
             f"{visible(branch)!r} cannot name a branch", next_step="name run and task by letters, digits and '-'"
         )
     name = _joined(run, task, attempt_name(attempt), sub)
-    if len(name) > _LONGEST_NAME or any("--" in part for part in names):  # run and task could be told apart elsewhere
+    if len(name) > _LONGEST_NAME or any("--" in part for part in names):  # the joined name could be ambiguous
         name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(branch.encode()).hexdigest()[:16]}"
     return Worktree(run, task, attempt, branch, Path(os.path.realpath(root)) / name, sub)
 
@@ -93,29 +98,29 @@ _TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
 def admin_of(common_dir: Path, folder: Path) -> Path | None:
-    """What the repository keeps of the worktree in a folder; None if it knows of none."""
+    """Return the administrative folder of the worktree in a folder, or None if the repository has none."""
     wanted = os.fsencode(folder / ".git")
     for place in sorted((common_dir / "worktrees").glob("*")):
         try:
             if (place / "gitdir").read_bytes().rstrip(b"\n") == wanted:
                 return place
         except (FileNotFoundError, NotADirectoryError):
-            continue  # another process makes it or takes it away
+            continue  # another process creates or removes it
     return None
 
 
 def unfinished_of(common_dir: Path, folder: Path) -> Path:
-    """Where it is written first; what stands there was left by a killed process."""
+    """Return where the administrative folder is written first; existing content was left by a killed process."""
     return common_dir / f"fairwitness-{folder.name}.new"
 
 
 def can_be_made(common_dir: Path) -> bool:
-    """True if refs are kept in files: other stores want more beside a worktree than is written here."""
+    """Return whether refs are stored in files: other ref stores need more files than `make_admin` writes."""
     return not (common_dir / "reftable").exists()
 
 
 def make_admin(common_dir: Path, folder: Path, branch: str, index: Path) -> None:
-    """Makes a folder that holds the files of a commit a worktree on a branch."""
+    """Make a folder with the files of a commit a worktree of a branch."""
     new = unfinished_of(common_dir, folder)
     remove(new)
     new.mkdir()
@@ -126,7 +131,7 @@ def make_admin(common_dir: Path, folder: Path, branch: str, index: Path) -> None
     killpoint("git.admin.begun")
     for number in itertools.count():
         place = common_dir / "worktrees" / (f"{folder.name}{number}" if number else folder.name)
-        place.parent.mkdir(exist_ok=True)  # git takes the last one's away
+        place.parent.mkdir(exist_ok=True)  # git removes it together with the last worktree
         (folder / ".git").write_bytes(b"gitdir: " + os.fsencode(place) + b"\n")
         try:
             new.rename(place)
@@ -138,7 +143,7 @@ def make_admin(common_dir: Path, folder: Path, branch: str, index: Path) -> None
 
 
 class AttemptCommit(NamedTuple):
-    """Where an attempt stands after its files were committed."""
+    """The state of an attempt after its files were committed."""
 
     commit: str
     tree: str
@@ -150,33 +155,33 @@ class AttemptCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Worktrees:
-    """The worktrees of one repository, all under one folder of ours."""
+    """The worktrees of one repository, all in one folder of Fair Witness."""
 
     repository: Repository
     shadow: Shadow
     root: Path
     prefix: str = "fairwitness"
     pooled: int = POOL_LIMIT
-    """How many folders are kept for the next attempts."""
+    """How many folders are kept for later attempts."""
 
     @property
     def pool(self) -> Pool:
-        """The folders that wait for an attempt."""
+        """Return the pool of folders for later attempts."""
         return Pool(self.shadow, Path(os.path.realpath(self.root)) / POOL, self.pooled)
 
     def named(self, run_id: str, task: str, attempt: int, *, sub: str | None = None) -> Worktree:
-        """The worktree of an attempt, or of who works beside it (`sub`), whether or not it stands."""
+        """Return the worktree of an attempt or of its sub-agent (`sub`), whether or not it exists."""
         return worktree_of(self.root, self.prefix, run_id, task, attempt, sub)
 
     def create(self, run_id: str, task: str, attempt: int, commit: str, *, sub: str | None = None) -> Worktree:
-        """A worktree with a branch that starts at a commit; one that stands already is taken as it is.
+        """Create a worktree with a branch that starts at a commit; an existing one is returned unchanged.
 
-        A folder that waits in the pool is used if there is one, and only what differs is written.
+        A folder of the pool is used if there is one, and only what differs is written.
         """
         worktree = self.named(run_id, task, attempt, sub=sub)
         if self.is_ready(worktree):
             return worktree
-        self._forget(worktree)  # what a killed process left: no agent has seen it
+        self._forget(worktree)  # left by a killed process: no agent has seen it
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         tip, start, tree = self._beginning(worktree, commit)
         waiting = self.pool.take(tree, worktree.aside) if can_be_made(self.repository.common_dir) else None
@@ -184,7 +189,7 @@ class Worktrees:
             if waiting is None:
                 self.shadow.refuse_odd_paths(tree)
             if not move_ref(self.repository, worktree.ref, start, None, why="attempt"):
-                return self.create(run_id, task, attempt, commit, sub=sub)  # somebody made it: it begins there
+                return self.create(run_id, task, attempt, commit, sub=sub)  # another process created the branch
         killpoint("git.worktree.branched")
         if waiting is None:
             self._make(worktree, tree)
@@ -199,17 +204,17 @@ class Worktrees:
         return worktree
 
     def _beginning(self, worktree: Worktree, commit: str) -> tuple[str | None, str, str]:
-        """The tip of the branch if there is one, the commit that the attempt begins with, and its tree."""
+        """Return the tip of the branch if it exists, the commit that the attempt starts from, and its tree."""
         tip, start, tree = self.repository.ids(worktree.ref, f"{commit}^{{commit}}", f"{commit}^{{tree}}")
         if tip is not None:
             return tip, tip, self.repository.tree_of(tip)
         if start is None or tree is None:
-            start = self.repository.commit(commit)  # says what is wrong
+            start = self.repository.commit(commit)  # raises the specific error
             tree = self.repository.tree_of(start)
         return None, start, tree
 
     def _make(self, worktree: Worktree, tree: str) -> None:
-        """A worktree with all its files written."""
+        """Create the worktree and write all its files."""
         common, folder = self.repository.common_dir, worktree.folder
         by_hand = can_be_made(common)
         if by_hand:
@@ -221,21 +226,22 @@ class Worktrees:
             fill(git)
             index = Path(git.env["GIT_INDEX_FILE"])
             if by_hand:
-                # git's own way is not for two at a time: one may read what the other has half written, and fails
+                # `git worktree add` is not safe to run concurrently: one process may read what another has half
+                # written, and fail.
                 make_admin(common, folder, worktree.branch, index)
             else:
                 self._bring_index(worktree, index)
 
     def is_ready(self, worktree: Worktree) -> bool:
-        """True if the worktree stands whole."""
+        """Return whether the worktree is complete."""
         return worktree.mark.is_file() and worktree.folder.is_dir()
 
     def tip(self, worktree: Worktree) -> str | None:
-        """The last commit of the attempt; None if it has no branch."""
+        """Return the last commit of the attempt, or None if it has no branch."""
         return self.repository.ref(worktree.ref)
 
     def pointer_is_ours(self, worktree: Worktree) -> bool:
-        """True if the folder's `.git` still says what git wrote; anything else was put there by the agent."""
+        """Return whether the folder's `.git` is unchanged; any other content was written by the agent."""
         pointer, admin = worktree.folder / ".git", admin_of(self.repository.common_dir, worktree.folder)
         if admin is None or pointer.is_symlink() or not pointer.is_file():
             return False
@@ -250,9 +256,9 @@ class Worktrees:
         only: frozenset[str] | None = None,
         sign: bool = False,
     ) -> AttemptCommit:
-        """Commits the folder as it is: what git would add, but with no hook, filter or monitor of anybody's.
+        """Commit the folder's current content: what git would add, but without any hook, filter or monitor.
 
-        With `only` other paths stay as the branch has them.
+        With `only`, other paths stay as in the branch.
         """
         tip = self._standing_tip(worktree)
         old_tree = self.repository.tree_of(tip)
@@ -276,18 +282,18 @@ class Worktrees:
     def remove(
         self, worktree: Worktree, target: str, identity: Identity = FALLBACK, *, keep_branch: bool = False
     ) -> Quarantined | None:
-        """Takes a worktree and its branch away; what is not in the target commit goes to quarantine first.
+        """Remove a worktree and its branch; what is not in the target commit goes to quarantine first.
 
-        With `keep_branch` only the worktree goes, and quarantine gets what the branch does not hold.
+        With `keep_branch` only the worktree is removed, and what the branch does not hold goes to quarantine.
         """
         return self._part(worktree, target, identity, keep_branch=keep_branch, to_pool=False)
 
     def release(
         self, worktree: Worktree, target: str, identity: Identity = FALLBACK, *, keep_branch: bool = False
     ) -> Quarantined | None:
-        """The same, but the folder is cleaned, brought to the target's files and kept for the next attempt.
+        """Remove a worktree like `remove`, but park its folder in the pool, cleaned and with the target's files.
 
-        The processes of the agent must have ended: whoever still has a file open could write into the next attempt.
+        The agent's processes must have ended: one with an open file could write into the next attempt.
         """
         return self._part(worktree, target, identity, keep_branch=keep_branch, to_pool=True)
 
@@ -309,7 +315,7 @@ class Worktrees:
         killpoint("git.worktree.quarantined")
         if to_pool and self.is_ready(worktree):
             tree = self.repository.tree_of(target)
-            worktree.mark.unlink()  # from here on it is nobody's, whoever is killed
+            worktree.mark.unlink()  # from here on the folder may be deleted after a crash
             killpoint("git.worktree.unmarked")
             self.pool.park(worktree.folder, worktree.aside, tree)
         self._forget(worktree)
@@ -319,7 +325,7 @@ class Worktrees:
         return kept
 
     def _with_leftovers(self, worktree: Worktree, tip: str, identity: Identity) -> str:
-        """The tip, or a commit after it with what lies uncommitted in the folder."""
+        """Return the tip, or a commit after it with the folder's uncommitted content."""
         if not self.is_ready(worktree):
             return tip
         open_up(worktree.folder)
@@ -327,14 +333,14 @@ class Worktrees:
         taken = self._take(worktree, old_tree, enter_embedded=True)
         if taken.tree == old_tree:
             return tip
-        for kept in quarantine.kept(self.repository, worktree.run):  # a try that was killed may have kept it already
+        for kept in quarantine.kept(self.repository, worktree.run):  # a killed attempt to remove it may have kept it
             if self.repository.tree_of(kept.commit) == taken.tree and self.repository.ref(f"{kept.commit}^1") == tip:
                 return kept.commit
         objects = self.shadow.into_store(self.repository)
         return commit_tree(objects, taken.tree, [tip], f"Left uncommitted in {worktree.name}", identity)
 
     def _take(self, worktree: Worktree, old_tree: str, *, enter_embedded: bool = False) -> FolderSnapshot:
-        """The folder as a tree in the person's store, and the index of the worktree brought up to it."""
+        """Return the folder as a tree in the user's store, and update the worktree's index."""
         objects = self.shadow.into_store(self.repository)
         with objects.index(old_tree) as git:
             taken = take(objects, git, worktree.folder, enter_embedded=enter_embedded)
@@ -343,7 +349,7 @@ class Worktrees:
         return taken
 
     def _bring_index(self, worktree: Worktree, index: Path) -> None:
-        """Lets the agent's own git see which files are unchanged; ours does not need it."""
+        """Update the index for the agent's own git, so that it sees which files are unchanged."""
         admin = admin_of(self.repository.common_dir, worktree.folder)
         if admin is not None:
             shutil.copy2(index, admin / "index")
@@ -355,7 +361,7 @@ class Worktrees:
         return tip
 
     def _forget(self, worktree: Worktree) -> None:
-        """Removes the folder and the worktree's git directory, in an order that a repetition understands."""
+        """Remove the folder and its administrative folder, in an order that allows a repetition after a crash."""
         worktree.mark.unlink(missing_ok=True)
         common, folder = self.repository.common_dir, worktree.folder
         for place in (admin_of(common, folder), unfinished_of(common, folder), folder, worktree.aside):
