@@ -1,1 +1,1 @@
-"""Connections, transactions and migrations for SQLite and Postgres; knows no domain word."""
+"""Connections, transactions and migrations for SQLite and Postgres; independent of the domain."""

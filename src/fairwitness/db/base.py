@@ -1,6 +1,6 @@
-"""What a database is to the rooms above: rows in, rows out, and writes that happen whole or not at all.
+"""The database interface: queries that return rows, and atomic write transactions.
 
-SQL is written once, with `?` for values; the two implementations differ in how they begin, lock and commit.
+SQL is written once, with `?` for values. The two implementations differ in how they begin, lock and commit.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class SqlDialect(StrEnum):
-    """Which SQL is spoken underneath."""
+    """The SQL dialect of a database."""
 
     SQLITE = "sqlite"
     POSTGRES = "postgres"
@@ -23,47 +23,47 @@ class Transaction(Protocol):
     """An open write transaction."""
 
     def run(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Executes one statement and returns the rows it gives back."""
+        """Execute one statement and return its rows."""
         ...
 
     def take_turns(self, name: str) -> None:
-        """Waits until no other transaction holds this name; where all writers take turns anyway, at once."""
+        """Wait until no other transaction holds this name; return at once where only one transaction writes anyway."""
         ...
 
 
 class ReadQuery(Protocol):
-    """Asks for rows."""
+    """A function that runs a query."""
 
     def __call__(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
-        """The rows of one query."""
+        """Return the rows of one query."""
         ...
 
 
 class Database(Protocol):
-    """A database that is open."""
+    """An open database."""
 
     @property
     def dialect(self) -> SqlDialect:
-        """Which SQL is spoken underneath."""
+        """The SQL dialect of this database."""
         ...
 
     @property
     def name(self) -> str:
-        """What a person would call it; never holds a password."""
+        """A name to show to people; never contains a password."""
         ...
 
     def read(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
-        """The rows of one query."""
+        """Return the rows of one query."""
         ...
 
     def look(self, work: Callable[[ReadQuery], T]) -> T:
-        """Runs work that asks several questions; all are answered as of one moment, whoever writes meanwhile."""
+        """Run several queries on one snapshot: concurrent writes do not change their answers."""
         ...
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """Runs the work in one transaction; when it returns, what was written survives a power cut."""
+        """Run `work` in one transaction; when this returns, the written data survives a power failure."""
         ...
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Close the database."""
         ...

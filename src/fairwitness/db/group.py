@@ -1,11 +1,12 @@
-"""Group commit for the threads of one process: whoever comes while the disk is busy shares the next commit.
+"""Group commit for the threads of one process: writers that arrive during a commit share the next one.
 
-The first writer leads. Where many queued up meanwhile, the first of them leads the next commit and takes all along.
-Where only a few did, the lead stays open for a moment: a writer that is awake anyway goes ahead alone, which is quicker
-for most, but only so often before the next commit takes everybody along. A lone writer waits for nobody.
+The first writer leads, that is, its thread commits. If many jobs queued up during a commit, the first of them leads the
+next commit and includes all the others. If only a few did, no leader is chosen for a moment: a writer whose thread is
+running anyway may then commit alone, which is faster in most cases, but only a limited number of times before the next
+commit includes all that wait. A single writer never waits.
 
-A thread may be interrupted anywhere. Whoever leaves, however, passes through `_leave`: a leader hands the lead on and
-tells its company what became of them, one who only waited takes its work back out of the queue.
+A thread may be interrupted anywhere, but always passes through `_leave`. There a leader passes on the lead and settles
+the jobs of its commit, and a writer that only waited removes its job from the queue.
 """
 
 import threading
@@ -18,20 +19,20 @@ from fairwitness.db.base import Transaction
 from fairwitness.errors import DatabaseBusy, UsageError
 
 LARGEST = 64
-"""How many writers one commit takes along at the most, so that the last of them does not wait for ever."""
+"""The most jobs in one commit, so that the last of them does not wait too long."""
 
 CROWD = 4
-"""How many must wait so that sharing a commit beats going ahead alone."""
+"""The number of waiting jobs from which sharing a commit is faster than committing alone."""
 
 PASSES = 8
-"""How often those who wait are passed over before a commit takes them along."""
+"""How often other writers may commit ahead of the waiting jobs before a commit must include them."""
 
 _LONGEST_SLEEP_S = 1.0
-"""After which a waiting writer looks up by itself, in case an interrupt struck between choosing and waking it."""
+"""A waiting writer checks by itself after this time, in case an interrupt came between choosing and waking it."""
 
 
 class WriteJob:
-    """One writer's work and what came of it."""
+    """One writer's work and its outcome."""
 
     __slots__ = ("_woken", "error", "is_settled", "result", "work")
 
@@ -40,30 +41,30 @@ class WriteJob:
         self.result: Any = None
         self.error: BaseException | None = None
         self.is_settled = False
-        """Whether it is known that the work stands, or that nothing of it does."""
-        self._woken = threading.Lock()  # a bare lock wakes a thread at a third of the price of an Event
+        """Whether the outcome is known: the work is committed, or none of it is."""
+        self._woken = threading.Lock()  # waking a thread with a bare lock costs a third of an Event
         self._woken.acquire()
 
     def settle(self, error: BaseException | None = None) -> None:
-        """Says what became of the work; an error of its own goes before one that it shares."""
+        """Record the outcome of the work; the job's own error takes precedence over one of the whole commit."""
         if not self.is_settled:
             self.error = self.error or error
             self.is_settled = True
 
     def sleep(self) -> bool:
-        """Waits to be woken; False if nobody did for a while."""
+        """Wait to be woken; return False on a timeout."""
         return self._woken.acquire(timeout=_LONGEST_SLEEP_S)
 
     def wake(self) -> None:
-        """Wakes the writer: its work is settled, or it is to lead."""
+        """Wake the writer because its job is settled or it must lead."""
         if self._woken.locked():
             self._woken.release()
 
 
 class GroupCommit:
-    """Hands writers' jobs, in the order they came, to a function that commits some of them together.
+    """Passes jobs, in the order of their arrival, to a function that commits several of them together.
 
-    The function settles every job it is given; the jobs run in the thread of whoever leads.
+    The function settles every job it is given; the jobs run in the leader's thread.
     """
 
     def __init__(self, commit: Callable[[list[WriteJob]], None]) -> None:
@@ -76,7 +77,7 @@ class GroupCommit:
         self._passed = 0
 
     def refuse_from_within(self, action: str) -> None:
-        """Raises if this thread is in the middle of a commit, where waiting for the database would never end."""
+        """Raise if this thread is in the middle of a commit, where waiting for the database would be a deadlock."""
         if self._leading_thread == threading.get_ident():
             raise UsageError(
                 f"{action} from within a write of the same database",
@@ -84,7 +85,7 @@ class GroupCommit:
             )
 
     def submit(self, job: WriteJob) -> None:
-        """Returns when the job is settled."""
+        """Run a job; return when it is settled."""
         self.refuse_from_within("a write")
         try:
             with self._guard:
@@ -102,14 +103,14 @@ class GroupCommit:
             try:
                 self._leave(job)
             except BaseException:
-                self._leave(job)  # interrupted while leaving; each of its steps may be taken twice
+                self._leave(job)  # interrupted while leaving; every step of it may be repeated
                 raise
 
     def _must_share(self) -> bool:
         return len(self._waiting) >= CROWD or self._passed >= PASSES
 
     def _leads(self, job: WriteJob) -> bool:
-        """Whether the job leads, or may now because nobody does and it is the first in the queue."""
+        """Return whether the job leads; without a leader, the first job of the queue becomes it."""
         with self._guard:
             if self._leader is None and self._waiting and self._waiting[0] is job:
                 self._leader = job
@@ -127,7 +128,7 @@ class GroupCommit:
 
     def _leave(self, job: WriteJob) -> None:
         with self._guard:
-            if not job.is_settled and job in self._waiting:  # interrupted before anybody took it along
+            if not job.is_settled and job in self._waiting:  # interrupted before a commit included it
                 self._waiting.remove(job)
             if self._leader is job:
                 for member in self._company:
@@ -144,5 +145,5 @@ class GroupCommit:
 
 
 def interrupted() -> DatabaseBusy:
-    """What the others are told when the thread that led them was interrupted."""
+    """Return the error for the other jobs of a commit whose leader was interrupted."""
     return DatabaseBusy("the commit was interrupted and nothing of it was written", next_step="try again")

@@ -1,4 +1,4 @@
-"""Databases move forward by numbered functions, once each, after a backup; nobody moves one back."""
+"""Migrate databases by numbered functions, each applied once, after a backup; there are no downgrades."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -21,14 +21,14 @@ CREATE TABLE IF NOT EXISTS migrations (
 
 
 class Migration(NamedTuple):
-    """One step forward."""
+    """One step to the next version of the schema."""
 
     name: str
     apply: Callable[[Transaction, SqlDialect], None]
 
 
 def version_of(database: Database) -> int:
-    """How many migrations a database has had; 0 for an empty one, an error for a stranger's."""
+    """Return how many migrations a database has had, 0 for an empty one; raise if another program owns its tables."""
     tables = _tables(database)
     if "migrations" not in tables:
         if tables:
@@ -50,7 +50,7 @@ def _tables(database: Database) -> set[str]:
 
 
 def check_version(database: Database, known: int) -> int:
-    """The database's version, if this program can read it."""
+    """Return the database's version; raise if this program is too old to read it."""
     version = version_of(database)
     if version > known:
         raise _newer(database, version, known)
@@ -58,19 +58,19 @@ def check_version(database: Database, known: int) -> int:
 
 
 def migrate(database: Database, migrations: Sequence[Migration], now: str) -> int:
-    """Applies what is missing, all in one transaction; returns how many were applied."""
+    """Apply the missing migrations in one transaction; return how many were applied."""
     if check_version(database, len(migrations)) == len(migrations):
         return 0
 
     def move_forward(transaction: Transaction) -> int:
         transaction.take_turns("migrations")
         transaction.run(_TABLE)
-        # Another process may have moved it while we waited for our turn.
+        # Another process may have migrated the database while this one waited for its turn.
         ((done,),) = transaction.run("SELECT COALESCE(MAX(number), 0) FROM migrations")
         if done > len(migrations):
             raise _newer(database, done, len(migrations))
         if 0 < done < len(migrations) and isinstance(database, SqliteDatabase):
-            # Nobody can write meanwhile, and a second connection still sees what stood before this transaction.
+            # No other process can write now, and a second connection still sees the state before this transaction.
             _back_up(database.path, done)
             killpoint("db.migration.backed-up")
         for number, migration in enumerate(migrations[done:], start=done + 1):
@@ -92,11 +92,11 @@ def _newer(database: Database, version: int, known: int) -> DatabaseUnusable:
 
 
 def _back_up(path: Path, version: int) -> None:
-    """A copy beside the database, made by SQLite itself so that it is whole; one from an earlier try is replaced."""
+    """Copy the database to a file beside it, through SQLite so that it is consistent; replace an earlier copy."""
     copy = path.with_name(f"{path.name}.v{version}.backup")
     partial = path.with_name(f"{copy.name}.partial")
     partial.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(partial)) as target:
         source.backup(target)
-        target.execute("PRAGMA journal_mode=DELETE")  # one file that needs no other beside it
+        target.execute("PRAGMA journal_mode=DELETE")  # a single file, without a write-ahead log beside it
     partial.replace(copy)

@@ -1,7 +1,7 @@
-"""Postgres: the same calls on a server, for workers on several machines; everything lives in the schema `fairwitness`.
+"""Postgres: the database interface on a server, for workers on several machines. All tables are in one schema.
 
-Reading and writing have a connection each, so that a reader does not wait for a writer of its own process. A
-connection that was lost is made anew by the next call.
+Reading and writing use separate connections, so that a reader does not wait for a writer of its own process. The next
+call replaces a lost connection.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ T = TypeVar("T")
 SCHEMA = "fairwitness"
 BUSY_TIMEOUT_MS = 30_000
 _BUSY = frozenset({"55P03", "40001", "40P01", "57014"})
-"""Lock not available, serialization failure, deadlock, cancelled by a time-out: trying again may help."""
+"""Lock not available, serialization failure, deadlock, cancelled by a timeout: a retry may succeed."""
 _CHECK_ADDRESS = "check FAIRWITNESS_DATABASE_URL and the server"
 _TURN = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 @lru_cache(maxsize=256)
 def _translated(sql: str) -> str:
-    """The statement with psycopg's sign for a value; our SQL uses '?' for nothing else."""
+    """Return the statement with psycopg's placeholder; `?` has no other use in this program's SQL."""
     return sql.replace("%", "%%").replace("?", "%s")
 
 
@@ -40,14 +40,14 @@ class PostgresTransaction:
         self.is_open = True
 
     def run(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Executes one statement and returns the rows it gives back."""
+        """Execute one statement and return its rows."""
         if not self.is_open:
             raise UsageError("a statement after the end of its transaction", next_step="begin a write of its own")
         self._cursor.execute(_translated(sql), tuple(values))
         return self._cursor.fetchall() if self._cursor.description is not None else []
 
     def take_turns(self, name: str) -> None:
-        """Waits until no other transaction holds this name; the end of the transaction lets it go."""
+        """Wait until no other transaction holds this name; the name is released at the end of the transaction."""
         self._cursor.execute(_TURN, (f"{SCHEMA}:{name}",))
 
 
@@ -63,7 +63,7 @@ class _Line:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[Any]:
-        """The connection, for this thread alone."""
+        """Yield the connection for exclusive use by this thread."""
         with self._guard:
             if self._is_closed:
                 raise DatabaseUnusable("the Postgres database was closed", next_step="open it again")
@@ -82,7 +82,7 @@ class _Line:
 
 
 class PostgresDatabase:
-    """A database on a server."""
+    """A database on a Postgres server."""
 
     dialect = SqlDialect.POSTGRES
 
@@ -109,7 +109,7 @@ class PostgresDatabase:
         return self._name
 
     def _read_address(self, url: str) -> dict[str, Any]:
-        """The parts of an address; a complaint about it never repeats it, since it may hold a password."""
+        """Return the parts of a URL; an error message never repeats the URL, since it may contain a password."""
         try:
             parts: dict[str, Any] = self._driver.conninfo.conninfo_to_dict(url)
         except self._driver.Error:
@@ -130,10 +130,10 @@ class PostgresDatabase:
         except self._driver.Error as error:
             raise DatabaseUnusable(
                 f"Postgres cannot be used: {self._sentence(error)}", next_step=_CHECK_ADDRESS
-            ) from None  # the driver's own words may hold the password
+            ) from None  # the driver's message may contain the password
         info = connection.info
         self._name = f"postgres {info.host}:{info.port}/{info.dbname}"
-        # A turn is taken by a statement of the transaction; what it then reads must not be older than that.
+        # A transaction takes its turn by a statement; what it reads afterwards must not be older than that.
         connection.isolation_level = self._driver.IsolationLevel.READ_COMMITTED
         connection.execute(f"SET search_path TO {SCHEMA}")
         connection.execute(f"SET lock_timeout TO {self._busy_timeout_ms}")
@@ -151,7 +151,7 @@ class PostgresDatabase:
                 )
 
     def _create_schema(self, connection: Any) -> None:
-        """Those who come at once take turns, and who finds the schema needs no right to make one."""
+        """Create the schema if it is missing; processes take turns. An existing schema needs no right to create one."""
         exists = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
         if connection.execute(exists, (SCHEMA,)).fetchone():
             return
@@ -160,13 +160,13 @@ class PostgresDatabase:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
 
     def read(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
-        """The rows of one query."""
+        """Return the rows of one query."""
         self._refuse_from_within("a read")
         with self._typed_errors(), self._reader.held() as connection:
             return connection.execute(_translated(sql), tuple(values)).fetchall()  # type: ignore[no-any-return]  # the driver is loaded at run time
 
     def look(self, work: Callable[[ReadQuery], T]) -> T:
-        """Runs work that asks several questions; all are answered as of one moment, whoever writes meanwhile."""
+        """Run several queries on one snapshot: concurrent writes do not change their answers."""
         self._refuse_from_within("a read")
         with self._typed_errors(), self._reader.held() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -177,7 +177,7 @@ class PostgresDatabase:
             return work(read)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """Runs the work in one transaction."""
+        """Run `work` in one transaction."""
         self._refuse_from_within("a write")
         with self._typed_errors(), self._writer.held() as connection, connection.transaction():
             transaction = PostgresTransaction(connection.cursor())
@@ -194,7 +194,7 @@ class PostgresDatabase:
             )
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         self._reader.close()
         self._writer.close()
 
@@ -222,5 +222,5 @@ class PostgresDatabase:
 
 
 def _spellings(*secrets: str | None) -> tuple[str, ...]:
-    """Every way a secret may be written in a message."""
+    """Return every spelling of some secrets that a message may contain."""
     return tuple({spelling for secret in secrets if secret for spelling in (secret, quote(secret, safe=""))})

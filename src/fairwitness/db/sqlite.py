@@ -1,7 +1,8 @@
-"""SQLite: write-ahead log, `synchronous=FULL`, every write begun at once as a write.
+"""SQLite with write-ahead log and `synchronous=FULL`.
 
-A transaction that reads first and writes later meets SQLITE_BUSY which no timeout cures, so each begins IMMEDIATE.
-Threads of one process commit as a group (`fairwitness.db.group`); other processes write directly, there is no daemon.
+Every write transaction begins IMMEDIATE: one that reads first and writes later can fail with SQLITE_BUSY, which no
+timeout prevents. Threads of one process commit as a group (`fairwitness.db.group`). Other processes write directly;
+there is no daemon.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ _PAUSE_MS = 20
 
 
 class SqliteTransaction:
-    """An open write transaction on the one writing connection."""
+    """An open write transaction on the only writing connection."""
 
     __slots__ = ("_connection", "is_open")
 
@@ -32,15 +33,15 @@ class SqliteTransaction:
         self.is_open = True
 
     def run(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Executes one statement and returns the rows it gives back."""
-        # After some errors (disk full, I/O) SQLite has taken the whole transaction back by itself. A statement that
-        # came after it would be committed at once and alone.
+        """Execute one statement and return its rows."""
+        # After some errors (disk full, I/O) SQLite has already rolled back the whole transaction. A later statement
+        # would be committed immediately and by itself.
         if not (self.is_open and self._connection.in_transaction):
             raise UsageError("a statement after the end of its transaction", next_step="begin a write of its own")
         return self._connection.execute(sql, values).fetchall()
 
     def take_turns(self, name: str) -> None:
-        """Nothing to do: SQLite has one writer at a time."""
+        """Do nothing: SQLite has only one writer at a time."""
 
 
 class SqliteDatabase:
@@ -59,7 +60,7 @@ class SqliteDatabase:
 
     @property
     def name(self) -> str:
-        """The file."""
+        """The path of the database file."""
         return str(self.path)
 
     def _connect(self) -> sqlite3.Connection:
@@ -70,7 +71,7 @@ class SqliteDatabase:
         try:
             return self._connect_in("ro")
         except DatabaseUnusable as error:
-            # A writer died and left a journal. SQLite must first take its half of a transaction back.
+            # A writer died and left a journal. SQLite must first roll back its transaction, which is a write.
             if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_READONLY:
                 raise
         return self._connect_in("rw")
@@ -104,10 +105,10 @@ class SqliteDatabase:
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA foreign_keys=ON")
             self._check_settings(connection)
-        connection.execute("SELECT COUNT(*) FROM sqlite_master")  # a file that is no database says so here
+        connection.execute("SELECT COUNT(*) FROM sqlite_master")  # fails if the file is not a database
 
     def _turn_on_the_log(self, connection: sqlite3.Connection) -> None:
-        """Write-ahead logging; where others turn it on at the same moment, SQLite may refuse without waiting."""
+        """Enable write-ahead logging; SQLite may fail without waiting if another process enables it simultaneously."""
         connection.execute("PRAGMA busy_timeout=0")
         for patience in range(self._busy_timeout_ms // _PAUSE_MS, -1, -1):
             try:
@@ -135,7 +136,7 @@ class SqliteDatabase:
                 )
 
     def read(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
-        """The rows of one query."""
+        """Return the rows of one query."""
         self._group.refuse_from_within("a read")
         try:
             with self._reading:
@@ -144,7 +145,7 @@ class SqliteDatabase:
             raise self._typed(error) from error
 
     def look(self, work: Callable[[ReadQuery], T]) -> T:
-        """Runs work that asks several questions; all are answered as of one moment, whoever writes meanwhile."""
+        """Run several queries on one snapshot: concurrent writes do not change their answers."""
         self._group.refuse_from_within("a read")
 
         def read(sql: str, values: Sequence[Value] = ()) -> list[Row]:
@@ -161,22 +162,22 @@ class SqliteDatabase:
             raise self._typed(error) from error
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """Runs the work in one transaction, maybe together with others' in the same commit.
+        """Run `work` in one transaction, possibly in the same commit as other writers' work.
 
-        The work may run in another writer's thread, so it must not wait for anything that this thread holds.
+        `work` may run in another writer's thread, so it must not wait for anything that this thread holds.
         """
         job = WriteJob(work)
         self._group.submit(job)
         if job.error is not None:
             raise job.error
-        return job.result  # type: ignore[no-any-return]  # the result of this very work
+        return job.result  # type: ignore[no-any-return]  # the result of `work`
 
     def _commit(self, jobs: list[WriteJob]) -> None:
-        """Settles every job: its work stands, or its error says why nothing of it does."""
+        """Settle every job: its work is committed, or its error says why none of it is."""
         writer = self._writer
         is_last_step = stands = False
         try:
-            if writer.in_transaction:  # an interrupt came twice and kept us from taking the last one back
+            if writer.in_transaction:  # a second interrupt prevented the last rollback
                 writer.execute("ROLLBACK")
             writer.execute("BEGIN IMMEDIATE")
             if len(jobs) == 1:
@@ -190,7 +191,7 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             self._take_back(jobs, error)
         except BaseException as error:
-            # An interrupt belongs to the thread it struck. One that struck just after the commit undoes nothing.
+            # An interrupt belongs to the thread that received it. If it came just after the commit, nothing is undone.
             stands = is_last_step and not writer.in_transaction and not isinstance(error.__context__, sqlite3.Error)
             if not stands:
                 self._take_back(jobs, error)
@@ -201,7 +202,7 @@ class SqliteDatabase:
                     job.settle()
 
     def _take_back(self, jobs: list[WriteJob], error: BaseException) -> None:
-        """Tells each writer of a failed commit, and leaves no transaction open."""
+        """Settle every job of a failed commit with its error, and leave no transaction open."""
         for job in jobs:
             if isinstance(error, sqlite3.Error):
                 job.settle(self._typed(error))
@@ -209,12 +210,12 @@ class SqliteDatabase:
                 job.settle(interrupted())
         with contextlib.suppress(
             sqlite3.Error
-        ):  # what refused the commit may refuse this; the next commit begins with it
+        ):  # the cause of the failure may prevent the rollback too; the next commit starts with one
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
 
     def _do(self, job: WriteJob) -> None:
-        """One writer's work; an error of its own is kept for it."""
+        """Run one writer's work and keep its error in the job."""
         transaction = SqliteTransaction(self._writer)
         try:
             job.result = job.work(transaction)
@@ -222,29 +223,29 @@ class SqliteDatabase:
             job.error = RowRefused(f"{self.path} cannot hold a value: {error}")
         except sqlite3.Error as error:
             job.error = self._typed(error)
-        except Exception as error:  # noqa: BLE001  # handed to the writer it belongs to
+        except Exception as error:  # noqa: BLE001  # raised in the thread of the writer that it belongs to
             job.error = error
         finally:
             transaction.is_open = False
 
     def _do_in_company(self, job: WriteJob) -> None:
-        """The same beside others in one commit: an error takes back only this writer's part."""
+        """Run one writer's work in a shared commit; an error rolls back only this writer's part."""
         self._writer.execute("SAVEPOINT job")
         self._do(job)
         if not self._writer.in_transaction and job.error is not None and job.error.__cause__ is not None:
-            raise job.error.__cause__  # SQLite has taken everybody's part back: the disk is full, or worse
+            raise job.error.__cause__  # SQLite has rolled back all jobs, for example because the disk is full
         if job.error is not None:
             self._writer.execute("ROLLBACK TO job")
         self._writer.execute("RELEASE job")
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the connections to the file."""
         self._reader.close()
         self._writer.close()
 
     def _typed(self, error: sqlite3.Error) -> FairWitnessError:
         typed = self._translated(error)
-        typed.__cause__ = error  # also where it is kept for a writer and not raised at once
+        typed.__cause__ = error  # needed because an error kept in a job is not raised here
         return typed
 
     def _translated(self, error: sqlite3.Error) -> FairWitnessError:
@@ -262,5 +263,5 @@ class SqliteDatabase:
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)  # the module's own errors carry none
+    code = getattr(error, "sqlite_errorcode", None)  # errors of the Python module have no code
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -1,1 +1,1 @@
-"""Domain-free tools: strict readers and writers of documents, safe file access, kill points."""
+"""Tools that are independent of the domain: strict readers and writers of documents, safe file access, kill points."""

@@ -1,11 +1,11 @@
-"""Addresses of the network, and whether one is this machine's own; what cannot be read is nobody's."""
+"""Parse network addresses and recognize loopback ones; an invalid address has no parts and is not loopback."""
 
 import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
 
 def split(url: str) -> SplitResult:
-    """The parts of an address; of one that cannot be read, none."""
+    """Return the parts of a URL; all are empty if it cannot be parsed."""
     try:
         return urlsplit(url)
     except ValueError:
@@ -13,7 +13,7 @@ def split(url: str) -> SplitResult:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address leads to this machine and no further.
+    """Return whether a URL leads to this machine only.
 
     >>> [is_loopback(url) for url in ("http://127.0.0.1:8000", "http://[::1]/v1", "http://localhost", "http://[bad")]
     [True, True, True, False]

@@ -1,4 +1,4 @@
-"""The one place that reads the time; everything else is given it."""
+"""The only place that reads the time; all other code receives a clock."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,12 +7,12 @@ Clock = Callable[[], datetime]
 
 
 def system_clock() -> datetime:
-    """Now, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def spell(moment: datetime) -> str:
-    """A moment as it stands in documents: ISO 8601, UTC, microseconds.
+    """Return a time as written in documents: ISO 8601, UTC, microseconds.
 
     >>> spell(datetime(2026, 2, 26, 14, 30, tzinfo=UTC))
     '2026-02-26T14:30:00.000000Z'
@@ -21,7 +21,7 @@ def spell(moment: datetime) -> str:
 
 
 def spell_sql(moment: datetime) -> str:
-    """A moment as SQLite's datetime('now') writes it.
+    """Return a time in the format of SQLite's datetime('now').
 
     >>> spell_sql(datetime(2026, 2, 26, 14, 30, tzinfo=UTC))
     '2026-02-26 14:30:00'

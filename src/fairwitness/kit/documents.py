@@ -1,4 +1,4 @@
-"""One door for every document format: bytes in, plain values out, and the place of any value on request."""
+"""Read and write documents of every format as plain values, and find the position of a value in the text."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from fairwitness.kit.text import Marks, Way, decode
 
 
 class Format(StrEnum):
-    """The four ways a document is written."""
+    """The four document formats."""
 
     YAML = "yaml"
     JSON = "json"
@@ -44,14 +44,14 @@ _MARKERS: dict[Format, Callable[[str, Iterable[Way]], Marks]] = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that was read: its value, and its text for finding places in it."""
+    """A parsed document: its value, and its text for finding positions."""
 
     value: Any
     format: Format
     text: str
 
     def positions(self, paths: list[Way]) -> list[Position]:
-        """Where some values stand; a value that is not there is placed at its nearest parent that is."""
+        """Return the positions of some values; a value that does not exist gets the position of its nearest parent."""
         marks = _MARKERS[self.format](self.text, paths)
         return [_nearest(marks, path) for path in paths]
 
@@ -63,7 +63,7 @@ def _nearest(marks: Marks, path: Way) -> Position:
 
 
 def read(data: bytes, form: Format, *, source: str = "", limits: DocumentLimits = DEFAULT_LIMITS) -> Document:
-    """A document from its bytes; `BadDocument`, and nothing else, if it is not an acceptable one."""
+    """Return the parsed document; raise only `BadDocument` if it is not acceptable."""
     try:
         text = decode(data, limits)
         return Document(_PARSERS[form](text, limits), form, text)
@@ -72,7 +72,7 @@ def read(data: bytes, form: Format, *, source: str = "", limits: DocumentLimits 
 
 
 def render(value: Any, form: Format) -> str:
-    """The readable text of plain values in a format."""
+    """Return plain values as readable text in a format."""
     match form:
         case Format.YAML:
             return yaml_text.render(value)

@@ -1,4 +1,4 @@
-"""Durations as people read them."""
+"""Format durations for people."""
 
 
 def took(length: float) -> str:

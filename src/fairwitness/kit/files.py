@@ -1,9 +1,9 @@
-"""Files read without trust, and written so that a reader sees the old or the new content, never a mixture.
+"""Read files without trusting them, and write them atomically: a reader sees the old or the new content, not a mixture.
 
 Every function takes a root that a person chose and a path inside it that may come from anywhere. Only plain files are
-touched: a link, a second hard link, a pipe, a socket or a device is refused, and nothing waits on one. New files are
-0644 less the person's umask, since documents of a repository are committed and read by other tools; what is private
-lies in a 0700 folder.
+used: a link, a second hard link, a pipe, a socket or a device is refused, and no call blocks on one. New files have
+mode 0644 minus the umask, because documents of a repository are committed and read by other tools; private files are in
+a folder with mode 0700.
 """
 
 import contextlib
@@ -49,10 +49,10 @@ __all__ = [
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
 PATIENCE_S = 30.0
-"""How long a writer waits for its turn; whoever holds a lock longer than that is not one of ours."""
+"""How long a writer waits for a lock; this program never holds one longer."""
 _CHUNK = 65_536
 _BEGUN_S = time.time()
-"""When this process was begun, or a little later; none of its own files is older."""
+"""The start time of this process, or a little later; none of its own files is older."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,13 @@ class Entry:
 
 
 def read_plain(root: Path, relative: str, *, limit: int, portable: bool = False) -> bytes:
-    """The bytes of a plain file inside the root, at most `limit` of them."""
+    """Return the bytes of a plain file inside the root; raise if there are more than `limit`."""
     with OpenFolder("read", root, relative, portable=portable) as place:
         return place.read(limit)
 
 
 def read_given(path: Path, *, limit: int) -> bytes:
-    """The bytes of a file that a person named: links are theirs and followed, everything else is refused as above."""
+    """Return the bytes of a file that a person named: links are followed, everything else is refused as above."""
     if "\0" in str(path):
         raise UnsafePath(f"{str(path)!r} is not the name of a file", next_step="name it without a NUL")
     try:
@@ -84,7 +84,7 @@ def read_given(path: Path, *, limit: int) -> bytes:
 
 
 def is_file(root: Path, relative: str) -> bool:
-    """True if a plain file stands there; for a planted link or pipe there is no answer but an error."""
+    """Return True if a plain file is at the path, False if nothing or a folder is; raise for a link or a pipe."""
     try:
         with OpenFolder("look at", root, relative) as place:
             status = place.status()
@@ -97,7 +97,7 @@ def is_file(root: Path, relative: str) -> bool:
 
 
 def list_folder(root: Path, relative: str) -> tuple[Entry, ...]:
-    """What stands in a folder ("" is the root), sorted by name, without temporary files; empty if there is none."""
+    """Return the entries of a folder ("" is the root), sorted, without temporary files; empty if it does not exist."""
     try:
         with OpenFolder("list", root, relative, whole=True) as place, os.scandir(place.folder) as found:
             entries = [Entry(entry.name, _kind(entry)) for entry in found if not is_temporary(entry.name)]
@@ -107,7 +107,7 @@ def list_folder(root: Path, relative: str) -> tuple[Entry, ...]:
 
 
 def replace_file(root: Path, relative: str, content: bytes) -> None:
-    """Write a file whole or not at all; what stood there is replaced in one step."""
+    """Write a file completely or not at all, replacing an existing one atomically."""
     with OpenFolder("write", root, relative, create=True) as place:
         with contextlib.suppress(FileNotFoundError):
             place.refuse_unplain(place.status())
@@ -115,14 +115,14 @@ def replace_file(root: Path, relative: str, content: bytes) -> None:
 
 
 def create_file(root: Path, relative: str, content: bytes, *, portable: bool = False) -> bool:
-    """Write a file once. False if it stands there with the same bytes: a repeated step has found its own work."""
+    """Write a file once; return False if it already has the same bytes, as after a repeated step."""
     with OpenFolder("write", root, relative, create=True, portable=portable) as place:
         if place.is_taken():
             return _adopt(place, content)
         temporary = _write_temporary(place, content)
         try:
             _publish_new(place, temporary, portable=portable)
-        except FileExistsError:  # another process was quicker
+        except FileExistsError:  # another process was faster
             _forget(place, temporary)
             return _adopt(place, content)
         except BaseException:
@@ -136,7 +136,7 @@ def create_file(root: Path, relative: str, content: bytes, *, portable: bool = F
 def revise_file(
     root: Path, relative: str, revise: Callable[[bytes | None], bytes], *, limit: int, patience_s: float = PATIENCE_S
 ) -> bytes:
-    """Replace a file by what `revise` makes of its present bytes; revisers of one folder take turns."""
+    """Replace a file with the result of `revise` on its current bytes; revisions in one folder take turns."""
     with OpenFolder("write", root, relative, create=True) as place:
         _lock(place.folder, patience_s)
         old = place.read(limit) if place.is_taken() else None
@@ -144,15 +144,15 @@ def revise_file(
         if new != old:
             _publish(place, new)
         else:
-            _sync_folder(place)  # whoever wrote it may have died before this
+            _sync_folder(place)  # its writer may have died before syncing
         return new
 
 
 def append_line(root: Path, relative: str, line: bytes, *, patience_s: float = PATIENCE_S) -> int:
-    """Add one line and its newline; returns how many bytes of a torn last line were dropped first.
+    """Append a line and a newline; return how many bytes of an incomplete last line were dropped first.
 
-    Appending processes take turns by a lock on the file, so that a line in flight is never taken for a torn one.
-    Readers take no lock: they pass over a last line that has no newline yet.
+    Processes take turns by a lock on the file, so that a line being written is never mistaken for an incomplete one.
+    Readers take no lock: they skip a last line without a newline.
     """
     if b"\n" in line:
         raise UsageError(f"a line for {relative} holds a newline", next_step="encode it as one line")
@@ -164,14 +164,14 @@ def append_line(root: Path, relative: str, line: bytes, *, patience_s: float = P
                 killpoint("store.append.opened")
                 _lock(handle, patience_s)
                 status = os.fstat(handle)
-                if status.st_nlink:  # none: it was replaced while we waited, so the new file is opened
+                if status.st_nlink:  # otherwise the file was replaced during the wait, so open the new one
                     return _append(place, handle, status.st_size, line)
             finally:
                 os.close(handle)
 
 
 def move(root: Path, source: str, target: str) -> bool:
-    """Move a file or folder to a free name. False if only the target is there: a repeated step did it before."""
+    """Move a file or folder to a free name; return False if only the target exists, as after a repeated step."""
     with OpenFolder("move to", root, target, create=True) as there:
         try:
             with OpenFolder("move", root, source) as here:
@@ -189,10 +189,10 @@ def move(root: Path, source: str, target: str) -> bool:
 
 
 def sweep(root: Path, relative: str, *, older_than_s: float | None = None) -> tuple[str, ...]:
-    """Remove what dead writers left in a folder. Younger files stay: a living writer may still hold them.
+    """Remove the temporary files that dead writers left in a folder; return their names.
 
-    Unless an age is given, whatever is older than this process counts as left: a write takes moments, and whoever goes
-    on for a process that was killed was begun after that.
+    Younger files are kept, since their writer may be alive. Without `older_than_s`, every temporary file older than
+    this process is removed: a write takes only moments, and a process that resumes a killed one starts after it.
     """
     removed = []
     latest = _BEGUN_S if older_than_s is None else time.time() - older_than_s
@@ -200,7 +200,7 @@ def sweep(root: Path, relative: str, *, older_than_s: float | None = None) -> tu
         with OpenFolder("sweep", root, relative, whole=True) as place, os.scandir(place.folder) as found:
             for entry in found:
                 if is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
-                    with contextlib.suppress(FileNotFoundError):  # its writer is alive and has just finished
+                    with contextlib.suppress(FileNotFoundError):  # its writer is alive and has just renamed it
                         if entry.stat(follow_symlinks=False).st_mtime <= latest:
                             os.unlink(entry.name, dir_fd=place.folder)
                             removed.append(entry.name)
@@ -222,7 +222,7 @@ def _write_all(handle: int, content: bytes) -> None:
 
 
 def _write_temporary(place: OpenFolder, content: bytes) -> str:
-    """The content, safe on disk under a name that no other writer has."""
+    """Write the content to disk under a unique temporary name and return that name."""
     temporary = temporary_name(place.name)
     handle = os.open(temporary, _NEW, _MODE, dir_fd=place.folder)
     try:
@@ -272,7 +272,7 @@ def _rename_free(here: OpenFolder, there: OpenFolder) -> None:
     except OSError as error:
         if error.errno not in UNKNOWN_CALL:
             raise
-        if there.is_taken():  # without the newer call, a name taken in this very moment is not noticed
+        if there.is_taken():  # without the newer call, a name that is taken at this moment is not detected
             raise taken from None
         os.rename(here.name, there.name, src_dir_fd=here.folder, dst_dir_fd=there.folder)
 
@@ -293,7 +293,7 @@ def _sync_folder(place: OpenFolder) -> None:
 
 
 def _adopt(place: OpenFolder, content: bytes) -> bool:
-    """Take what stands there as ours if it is; the writer before us may have died before its folder was synced."""
+    """Accept an existing file with the same content; sync its folder, since its writer may have died before that."""
     status = place.status()
     place.refuse_unplain(status)
     if status.st_size != len(content) or place.read(len(content)) != content:
@@ -305,8 +305,8 @@ def _adopt(place: OpenFolder, content: bytes) -> bool:
 
 
 def _lock(handle: int, patience_s: float) -> None:
-    """Take turns; the lock goes when the handle is closed, also by a crash."""
-    import fcntl  # here and not above: not every system has it
+    """Wait for an exclusive lock; it is released when the handle is closed, also by a crash."""
+    import fcntl  # imported here because not every system has it
 
     give_up = time.monotonic() + patience_s
     while True:
@@ -328,7 +328,7 @@ def _append(place: OpenFolder, handle: int, size: int, line: bytes) -> int:
         os.fsync(handle)
         killpoint("store.append.synced")
     except OSError:
-        with contextlib.suppress(OSError):  # if even this fails, the next append drops the torn line
+        with contextlib.suppress(OSError):  # if this fails too, the next append drops the incomplete line
             os.ftruncate(handle, whole)
         raise
     if size == 0:
@@ -337,7 +337,7 @@ def _append(place: OpenFolder, handle: int, size: int, line: bytes) -> int:
 
 
 def _whole_lines(handle: int, size: int) -> int:
-    """How many bytes of the file are lines with their newline."""
+    """Return how many bytes of the file are complete lines."""
     if size and os.pread(handle, 1, size - 1) == b"\n":
         return size
     end = size

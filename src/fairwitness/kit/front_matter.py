@@ -1,4 +1,4 @@
-"""Markdown with a YAML head: the head's fields and, under `body`, the text after it."""
+"""Markdown with YAML front matter: the fields and, as `body`, the text after them."""
 
 import re
 from collections.abc import Iterable
@@ -20,12 +20,12 @@ def _split(text: str) -> tuple[str, str]:
     closing = _FENCE.search(text, opening.end())
     if closing is None:
         raise BadDocument("the front matter is never closed by a second line of three dashes (---)", Position(1, 1))
-    # The line end of the opening fence stays in front, so that lines are counted as in the file.
+    # The newline of the opening fence stays in the front matter, so that line numbers match the file.
     return text[opening.end() : closing.start()], text[closing.end() :].removeprefix("\n")
 
 
 def parse(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> dict[str, Any]:
-    """The fields of the head plus `body`."""
+    """Return the fields of the front matter and `body`."""
     head, body = _split(text)
     value = yaml_text.parse(head, limits)
     if not isinstance(value, dict):
@@ -36,7 +36,7 @@ def parse(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> dict[str, Any]:
 
 
 def marks(text: str, ways: Iterable[Way]) -> Marks:
-    """Where some fields of an accepted document stand; `body` is the line after the head."""
+    """Return the positions of some fields of an accepted document; `body` is the line after the front matter."""
     head, _ = _split(text)
     found = yaml_text.marks(head, ways)
     found[()] = Position(1, 1)
@@ -45,7 +45,7 @@ def marks(text: str, ways: Iterable[Way]) -> Marks:
 
 
 def render(value: dict[str, Any]) -> str:
-    """The document of some fields plus `body`; `BadDocument` for a body that could not be read back."""
+    """Return the document of some fields and `body`; raise `BadDocument` for a body that could not be read back."""
     body = value[BODY]
     refuse_control(body)
     if "\r" in body:

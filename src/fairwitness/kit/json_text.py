@@ -1,7 +1,7 @@
-"""JSON and JSON lines to plain values and back, strictly: no duplicate keys, no NaN, bounded numbers and depth.
+"""Read and write JSON and JSON lines strictly: no duplicate keys, no NaN, bounded numbers and depth.
 
-The fast path is the standard parser. Only when something looks wrong does `_scan` walk the text token by token, to
-say exactly where and what.
+The standard parser does the reading. Only if something looks wrong does `_scan` go through the text token by token, to
+report exactly what is wrong and where.
 """
 
 import json
@@ -17,7 +17,7 @@ from fairwitness.kit.text import Lines, Marks, Places, Way
 
 _ODD_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _TOKEN = re.compile(
-    # Commas and colons tell a scan nothing, so they are passed over like white space.
+    # A scan does not need commas and colons, so they are skipped like white space.
     r"""[ \t\r\n,:]*(?:(?P<string>")|(?P<number>-?[0-9][0-9.eE+-]*)|(?P<word>[A-Za-z-]+)|(?P<sign>[][{}]))"""
 )
 _HALF = re.compile("[\ud800-\udfff]")
@@ -27,11 +27,11 @@ _DECODER = json.JSONDecoder()
 
 
 class _Suspicious(Exception):
-    """Something is wrong; the scan will say what and where."""
+    """Something is wrong; the scan finds out what and where."""
 
 
 def parse(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> Any:
-    """The value of a JSON document; `BadDocument` with the place and the reason otherwise."""
+    """Return the value of a JSON document; raise `BadDocument` with position and reason if it is not acceptable."""
     if _opened(text) > limits.depth or _most_nodes(text) > limits.nodes or _has_odd_text(text):
         _scan(text, limits)
     try:
@@ -56,7 +56,7 @@ def _opened(text: str) -> int:
 
 
 def _most_nodes(text: str) -> int:
-    # Counting signs is an upper bound, and C-fast; strings that hold signs only cost a scan.
+    # Counting characters gives an upper bound quickly; the same characters inside strings only cause a needless scan.
     return _opened(text) + text.count(",") + text.count(":") + 1
 
 
@@ -83,11 +83,11 @@ def _constant(_word: str) -> NoReturn:
 
 
 def _scan(text: str, limits: DocumentLimits) -> int:
-    """Walks the tokens and raises at the first thing that is refused; returns how many keys and values there were.
+    """Raise at the first token that is refused; return the number of keys and values.
 
-    It leaves grammar to the standard parser: where the text stops being JSON it simply stops.
+    The grammar is left to the standard parser: where the text is not JSON, the scan stops.
     """
-    # For each list or mapping around the token: the keys seen so far (None for a list), and whether a key comes next.
+    # For each enclosing list or mapping: the keys seen so far (None for a list), and whether a key comes next.
     stack: list[tuple[set[str] | None, bool]] = []
     lines = Lines(text)
     offset, nodes = 0, 0
@@ -123,7 +123,7 @@ def _scan(text: str, limits: DocumentLimits) -> int:
             else:
                 _refuse_odd_number(word, here, limits)
         if not stack:
-            break  # the one value of the document is over
+            break  # the document has only one value, which ends here
     return nodes
 
 
@@ -151,11 +151,11 @@ def _refuse_odd_number(word: str, here: Position, limits: DocumentLimits) -> Non
     except Unrepresentable as error:
         raise BadDocument(str(error), here) from None
     except ValueError:
-        return  # not a number at all: the parser will say so
+        return  # not a number: the parser will report it
 
 
 def marks(text: str, ways: Iterable[Way]) -> Marks:
-    """Where some values of an accepted document stand, and what holds them."""
+    """Return the positions of some values of an accepted document and of their parents."""
     places = Places(ways)
     lines = Lines(text)
     offset = 0
@@ -177,22 +177,22 @@ def marks(text: str, ways: Iterable[Way]) -> Marks:
 
 
 def render(value: Any) -> str:
-    """The JSON text of plain values: two spaces, keys in the order given, real letters."""
+    """Return plain values as JSON, indented by two spaces, with keys in the given order and without ASCII escapes."""
     return _written(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def render_line(value: Any) -> str:
-    """One line of JSON lines, without its line end."""
+    """Return one line of JSON lines, without the newline."""
     return _written(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 def _written(text: str) -> str:
-    """The same JSON with escapes for what our reader refuses, or other readers take for a line end."""
+    """Escape the characters that this module's reader refuses or that other readers treat as a newline."""
     return _UNWRITTEN.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
 def parse_lines(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> list[Any]:
-    """The values of a JSON lines document: one on every line; a text without any line has none."""
+    """Return the values of a JSON lines document, one per line; none for an empty text."""
     lines = text.removesuffix("\n").split("\n") if text else []
     if _most_nodes(text) + len(lines) > limits.nodes:
         _refuse_many(lines, limits)
@@ -206,11 +206,11 @@ def parse_lines(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> list[Any]
 
 
 def _refuse_many(lines: list[str], limits: DocumentLimits) -> None:
-    """The bound on keys and values holds for all lines together."""
+    """Raise if all lines together have more keys and values than allowed."""
     nodes = 0
     for number, line in enumerate(lines, start=1):
         try:
-            nodes += max(1, _scan(line, limits))  # an empty line is worth a look too
+            nodes += max(1, _scan(line, limits))  # an empty line counts too
         except BadDocument as error:
             raise BadDocument(error.reason, Position(number, error.position.column)) from None
         if nodes > limits.nodes:
@@ -218,7 +218,7 @@ def _refuse_many(lines: list[str], limits: DocumentLimits) -> None:
 
 
 def marks_of_lines(text: str, ways: Iterable[Way]) -> Marks:
-    """Where some values of an accepted JSON lines document stand; the first step of a way is the line's index."""
+    """Return the positions of some values of an accepted JSON lines document; a way begins with the line's index."""
     found: Marks = {(): Position(1, 1)}
     asked: dict[str | int, list[Way]] = defaultdict(list)
     for way in ways:

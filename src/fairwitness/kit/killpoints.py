@@ -1,9 +1,9 @@
-"""Named points at which a process can be told to die, for tests and crash drills.
+"""Named points at which a process can be made to die, for tests and crash drills.
 
-Start a process with the variable `FAIRWITNESS_KILL_AT` set to the name of a point, and there it is gone as if the power had
-failed: no cleanup, no flush, no exit handler. `name#3` means the third time that it is passed, and `#40` the fortieth
-point of any name; threads count together. With `FAIRWITNESS_KILL_LOG` set, every point that is passed is written to that file
-by name, so that a drill knows what there is.
+Set the variable `FAIRWITNESS_KILL_AT` to the name of a point, and the process dies there as in a power failure: no
+cleanup, no flush, no exit handler. `name#3` means the third time that the point is passed, and `#40` the fortieth point
+of any name; all threads share the count. With `FAIRWITNESS_KILL_LOG` set, the name of every point that is passed is
+written to that file, so that a drill knows which points there are.
 """
 
 import os
@@ -13,7 +13,7 @@ from collections import Counter
 
 _KILL_AT = (
     os.environ.get("FAIRWITNESS_KILL_AT") or None
-)  # asked once: a point passed in normal work costs one comparison
+)  # read once, so that a kill point costs only one comparison in normal operation
 _LOG = os.environ.get("FAIRWITNESS_KILL_LOG") or None
 _WATCHED = _KILL_AT is not None or _LOG is not None
 
@@ -24,7 +24,7 @@ _lock = threading.Lock()
 
 
 def killpoint(name: str) -> None:
-    """Pass a named point, or die there."""
+    """Mark a named point; the process dies here if it was asked to."""
     if _WATCHED:
         _look(name)
 

@@ -1,11 +1,11 @@
-"""How large and how deep a document may be before we stop reading it."""
+"""Limits on the size and depth of documents."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentLimits:
-    """Safe defaults; a caller that knows better passes its own."""
+    """Limits for reading a document; the defaults are safe for untrusted input."""
 
     bytes: int = 2 * 1024 * 1024
     depth: int = 64
@@ -13,10 +13,10 @@ class DocumentLimits:
     integer: int = 2**63 - 1
     """Largest absolute value of a whole number."""
     number_length: int = 64
-    """Longest spelling of any number; longer ones are refused before they are converted."""
+    """Longest text of a number; longer ones are refused before conversion."""
 
 
 DEFAULT_LIMITS = DocumentLimits()
 
 CHECKED = DocumentLimits(nodes=10_000)
-"""Agents' documents have some hundred values; this is where checking one stops being worth it."""
+"""Limits for agents' documents, which have some hundred values; a larger one is not worth checking."""

@@ -1,7 +1,7 @@
-"""Markdown that carries the words of others: whatever an agent wrote stays text and becomes nothing else.
+"""Render Markdown that contains foreign text, such as an agent's, so that the text has no effect as Markdown.
 
-It cannot begin a heading, a table, a list of ours, a link or a tag, and nothing in it reaches a terminal as a command.
-A text of one line is escaped; one of several lines stands in a quotation, verbatim if its layout seems to matter.
+It cannot start a heading, a table, a list item, a link or a tag, and no control character in it reaches a terminal.
+Text of one line is escaped; text of several lines becomes a quotation, verbatim if its layout seems to matter.
 """
 
 import re
@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from fairwitness.kit.text import visible
 
 LINE = 600
-"""Characters of a text that stands in one line, or in a cell."""
+"""The most characters of a text in one line or cell."""
 PROSE = 8_000
-"""Characters of a text of several lines."""
+"""The most characters of a text of several lines."""
 ROWS = 300
-"""Rows of a table, and entries of a list."""
+"""The most rows of a table and entries of a list."""
 PAGE = 400_000
-"""Characters of a whole page, as far as it is made of blocks that may be left out."""
+"""The most characters of a page; further blocks are left out."""
 
 _CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _ACTS = re.compile(r"[\\`*\[\]<|~&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -27,13 +27,13 @@ _TICKS = re.compile(r"`+")
 
 
 class Markdown(str):
-    """Markdown of our own making, which is not escaped again."""
+    """Markdown produced by this program, which is not escaped again."""
 
     __slots__ = ()
 
 
 def line(text: str, limit: int = LINE) -> Markdown:
-    """A text as one line that says the same and does nothing, wherever in a page it stands."""
+    """Return a text as one escaped line, safe at any position in a page."""
     plain = _escaped(_one_line(text, limit), in_cell=False)
     begins = _BEGINS.match(plain)
     if begins is None:
@@ -43,14 +43,14 @@ def line(text: str, limit: int = LINE) -> Markdown:
 
 
 def cell(value: str, limit: int = LINE) -> Markdown:
-    """A text as a cell of a table; our own Markdown is taken as it is."""
+    """Return a text as a table cell; `Markdown` is used unchanged."""
     if isinstance(value, Markdown):
         return value
     return Markdown(_escaped(_one_line(value, limit), in_cell=True))
 
 
 def code(text: str) -> Markdown:
-    """A name or a command as code, in a line or in a cell; what cannot stand in code is escaped instead."""
+    """Return a name or a command as inline code; a text that cannot be inline code is escaped instead."""
     plain = _one_line(text, LINE)
     if re.search(r"[`|\\]", plain):
         return cell(text)
@@ -58,12 +58,12 @@ def code(text: str) -> Markdown:
 
 
 def listed(names: Iterable[str], otherwise: str = "–") -> Markdown:
-    """Names as code, one behind the other."""
+    """Return names as inline code, separated by commas."""
     return Markdown(", ".join(code(name) for name in names) or otherwise)
 
 
 def counted(count: int, noun: str) -> Markdown:
-    """So many of something.
+    """Return a count with its noun.
 
     >>> counted(1, "call"), counted(2, "call")
     ('1 call', '2 calls')
@@ -84,7 +84,7 @@ def _escaped(text: str, *, in_cell: bool) -> str:
     end = 0
     for span in _CODE.finditer(text):
         parts.append(_ACTS.sub(r"\\\g<0>", text[end : span.start()]))
-        # readers do not agree on where a cell ends that holds one of these signs as code
+        # Markdown renderers disagree on where a cell ends that has one of these characters in code
         is_unclear = in_cell and re.search(r"[|\\]", span[1])
         parts.append(_ACTS.sub(r"\\\g<0>", span[0]) if is_unclear else span[0])
         end = span.end()
@@ -93,7 +93,7 @@ def _escaped(text: str, *, in_cell: bool) -> str:
 
 
 def prose(text: str, limit: int = PROSE) -> Markdown:
-    """A text of any length as a block: a paragraph if it has one line, otherwise a quotation."""
+    """Return a text of any length as a block: a paragraph if it has one line, otherwise a quotation."""
     whole = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     if "\n" not in whole:
         return line(whole, limit)
@@ -120,7 +120,7 @@ def _quoted(text: str) -> Iterator[str]:
             continue
         entry = _ENTRY.fullmatch(each)
         if was_entry is not None and was_entry is not (entry is not None):
-            yield ""  # or the line would go on where the one before it ended
+            yield ""  # otherwise the line would continue the previous paragraph or list item
         was_entry = entry is not None
         if entry is None:
             yield line(each, PROSE)
@@ -130,7 +130,7 @@ def _quoted(text: str) -> Iterator[str]:
 
 
 def item(label: Markdown, text: str, limit: int = PROSE) -> Markdown:
-    """One entry of a list: what it is called, and a text that may have several lines."""
+    """Return a list item: a label and a text that may have several lines."""
     block = prose(text, limit)
     if not block.startswith("> "):
         return Markdown(f"- {label} {block}" if label else f"- {block}")
@@ -139,19 +139,19 @@ def item(label: Markdown, text: str, limit: int = PROSE) -> Markdown:
 
 
 def items(entries: Sequence[Markdown], otherwise: str) -> Markdown:
-    """A list, or what is said where there is nothing to list."""
+    """Return a list, or `otherwise` if it is empty."""
     if not entries:
         return Markdown(otherwise)
     return Markdown("\n".join((*entries[:ROWS], *_more(len(entries), "- "))))
 
 
 def texts(values: Sequence[str], otherwise: str) -> Markdown:
-    """Texts of others as a list."""
+    """Return foreign texts as a list."""
     return items([item(Markdown(""), value) for value in values], otherwise)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], otherwise: str) -> Markdown:
-    """A table, or what is said where it would have no row; cells that are not our own Markdown are escaped."""
+    """Return a table, or `otherwise` if it has no rows; cells that are not `Markdown` are escaped."""
     if not rows:
         return Markdown(otherwise)
     cells: list[list[str]] = [
@@ -170,14 +170,14 @@ def _more(count: int, mark: str) -> Iterator[str]:
 
 
 def fenced(text: str) -> Markdown:
-    """A text as it is, in a block of code inside a quotation."""
+    """Return a text verbatim, as a code block inside a quotation."""
     return Markdown("\n".join(f"> {each}".rstrip() for each in _verbatim(text.strip("\n")[:PROSE])))
 
 
 def page(blocks: Iterable[Markdown], *, whole: str, limit: int = PAGE) -> str:
-    """Blocks as one page; what is beyond the limit is left out block by block, and that is said.
+    """Join blocks to a page; blocks beyond the limit are left out, with a note at the end.
 
-    `whole` says where everything stands.
+    `whole` says where the complete content is.
     """
     kept: list[str] = []
     size = left = 0

@@ -1,8 +1,8 @@
-"""Opening folders and files beneath a root that a person chose, along a path that may come from anywhere.
+"""Open folders and files below a root that a person chose, along a path that may come from anywhere.
 
-No part of the path may be a link or lead to another file system. On Linux one openat2 call holds that; elsewhere the
-path is walked part by part. At its end only a plain file is opened: a link, a second hard link, a pipe, a socket or a
-device is refused, and nothing waits on one. What the operating system refuses becomes one of our errors here.
+No part of the path may be a link or lead to another file system. On Linux a single openat2 call ensures that; elsewhere
+the path is opened part by part. Only a plain file is opened at its end: a link, a second hard link, a pipe, a socket or
+a device is refused, and no call blocks on one. Errors of the operating system are turned into this program's errors.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from fairwitness.errors import DiskRefused, NotStored, StoreError, UnsafePath
 
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER = _ROOT | os.O_NOFOLLOW
-# O_NONBLOCK: opening a pipe that nobody writes to must not wait; fstat then tells what was opened.
+# O_NONBLOCK: opening a pipe without a writer must not block; fstat then tells what was opened.
 CAREFUL = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PLAIN = CAREFUL | os.O_NOFOLLOW
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
@@ -30,7 +30,7 @@ _CALLS = {"x86_64": {"openat2": 437, "renameat2": 316}, "aarch64": {"openat2": 4
 _RESOLVE = 0x01 | 0x02 | 0x04 | 0x08  # NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH
 _NOREPLACE = 1
 UNKNOWN_CALL = frozenset({errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.EAGAIN, errno.EOPNOTSUPP})
-"""What a kernel, a container's filter or a file system answers that does not know the newer call."""
+"""Errors of a kernel, a container's filter or a file system that does not support the newer call."""
 _PLANTED = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EXDEV, errno.ENXIO, errno.EISDIR})
 _NEXT_STEP = {
     errno.ENOSPC: "free some disk space, then resume",
@@ -47,7 +47,7 @@ _NEXT_STEP = {
 
 
 def path_parts(relative: str) -> list[str]:
-    """The names a relative path is made of, none of which leads out or upwards."""
+    """Return the parts of a relative path; raise `UnsafePath` if one leads upwards or is not a name."""
     parts = relative.split("/")
     try:
         os.fsencode(relative)
@@ -61,12 +61,12 @@ def path_parts(relative: str) -> list[str]:
 
 
 def errno_words(error: OSError) -> str:
-    """`ENOSPC (No space left on device)`."""
+    """Return an error as `ENOSPC (No space left on device)`."""
     return f"{errno.errorcode.get(error.errno or 0, str(error.errno))} ({error.strerror})"
 
 
 def refusal(action: str, where: Path, error: OSError) -> StoreError:
-    """What the operating system answered, as one of our errors."""
+    """Return an error of the operating system as one of this program's errors."""
     if error.errno == errno.ENOENT:
         return NotStored(f"there is no {where}", next_step="check the name, or run the step that writes it")
     if error.errno in _PLANTED:
@@ -79,9 +79,9 @@ def refusal(action: str, where: Path, error: OSError) -> StoreError:
 
 
 class OpenFolder:
-    """An open folder and, unless the folder as a whole is meant, a name in it; an OSError inside becomes a typed one.
+    """An open folder and a name in it (none if `whole`); an OSError inside the context becomes a typed error.
 
-    The folder is opened once and all work is done on the open folder, whatever is planted on its path meanwhile.
+    The folder is opened once and all work is done on the open folder, so later changes to its path have no effect.
     """
 
     __slots__ = ("_action", "_create", "_parts", "_portable", "folder", "name", "path", "root")
@@ -115,11 +115,11 @@ class OpenFolder:
             raise refusal(self._action, self.root / self.path, error) from error
 
     def status(self) -> os.stat_result:
-        """What stands under the name, links not followed."""
+        """Return the status of the name, without following links."""
         return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
 
     def is_taken(self) -> bool:
-        """True if anything stands under the name."""
+        """Return True if anything exists under the name."""
         try:
             self.status()
         except FileNotFoundError:
@@ -127,7 +127,7 @@ class OpenFolder:
         return True
 
     def read(self, limit: int) -> bytes:
-        """The bytes of the plain file under the name."""
+        """Return the bytes of the plain file under the name."""
         handle = os.open(self.name, os.O_RDONLY | PLAIN, dir_fd=self.folder)
         try:
             self.refuse_unplain(os.fstat(handle))
@@ -146,10 +146,10 @@ class OpenFolder:
             )
 
     def _is_linked_elsewhere(self, inode: int) -> bool:
-        """False if the other names are temporary ones of ours.
+        """Return False if the file's other names are temporary ones of this program.
 
-        Where a new file is published by link and unlink it has two names for a moment, and for longer if its writer
-        died between the two.
+        A new file that is published by link and unlink has two names for a moment, and for longer if its writer died
+        in between.
         """
         with os.scandir(self.folder) as found:
             ours = [twin for twin in found if twin.name.startswith(f".{self.name}.") and is_temporary(twin.name)]
@@ -200,7 +200,7 @@ def _open_beneath(base: int, parts: Sequence[str]) -> int:
 
 
 def _walk(base: int, parts: Sequence[str], *, create: bool = False) -> int:
-    """The same answer part by part; also makes the folders that are missing."""
+    """Open a path part by part, as `_open_beneath` does in one call; optionally create missing folders."""
     device = os.fstat(base).st_dev
     here = os.dup(base)
     for part in parts:
@@ -220,17 +220,17 @@ def _walk(base: int, parts: Sequence[str], *, create: bool = False) -> int:
 
 
 def is_temporary(name: str) -> bool:
-    """True for the name of a file that was being written; readers and listings pass over it."""
+    """Return True for the name of a temporary file, which readers and listings skip."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def temporary_name(name: str) -> str:
-    """A name beside a file that no other writer has."""
+    """Return a unique temporary name for writing a file."""
     return f".{name}.{os.urandom(8).hex()}.tmp"
 
 
 def read_handle(handle: int, where: Path, limit: int) -> bytes:
-    """The bytes of an open plain file; one that is, or grows, larger than the limit is refused."""
+    """Return the bytes of an open plain file; raise if it is, or grows, larger than the limit."""
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
@@ -246,18 +246,18 @@ def read_handle(handle: int, where: Path, limit: int) -> bytes:
 
 
 def rename_new(here: int, name: str, there: int, target: str) -> None:
-    """Rename to a name that must be free; an errno of `UNKNOWN_CALL` where the system has no such call."""
+    """Rename to a name that must be free; raise an errno of `UNKNOWN_CALL` if the system does not support that."""
     _system_call("renameat2", here, os.fsencode(name), there, os.fsencode(target), _NOREPLACE)
 
 
 @functools.cache
 def _library() -> tuple[Any, dict[str, int]]:
-    """The C library and the numbers of the calls that Python has no name for; none where we know no number."""
+    """Return the C library and the numbers of system calls that Python lacks; empty if they are unknown here."""
     if sys.platform != "linux" or sys.maxsize < 2**32:
         return None, {}
     try:
-        import ctypes  # here and not above: other systems need none of it
-    except ImportError:  # some builds of Python come without
+        import ctypes  # imported here because only Linux needs it
+    except ImportError:  # some builds of Python lack it
         return None, {}
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long

@@ -1,4 +1,4 @@
-"""How a bare word in YAML becomes a value: the YAML 1.2 core schema, with bounded and finite numbers only."""
+"""Convert unquoted YAML scalars to values: the YAML 1.2 core schema, with bounded and finite numbers only."""
 
 import re
 
@@ -26,11 +26,11 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 class Unrepresentable(ValueError):
-    """A number that is too large, too long, or not finite."""
+    """A number is too large, too long, or not finite."""
 
 
 def integer(text: str, limits: DocumentLimits, base: int = 10) -> int:
-    """A bounded whole number; the length is checked before the conversion is paid for."""
+    """Return a bounded whole number; the length is checked before the costly conversion."""
     if len(text) > limits.number_length:
         raise Unrepresentable(f"a number of {len(text)} characters is longer than {limits.number_length}")
     value = int(text, base)
@@ -40,7 +40,7 @@ def integer(text: str, limits: DocumentLimits, base: int = 10) -> int:
 
 
 def decimal(text: str, limits: DocumentLimits) -> float:
-    """A finite number with a fraction or an exponent."""
+    """Return a finite number with a fraction or an exponent."""
     if len(text) > limits.number_length:
         raise Unrepresentable(f"a number of {len(text)} characters is longer than {limits.number_length}")
     value = float(text)
@@ -50,9 +50,9 @@ def decimal(text: str, limits: DocumentLimits) -> float:
 
 
 def resolve(text: str, limits: DocumentLimits) -> Scalar:
-    """The value of an unquoted YAML scalar.
+    """Return the value of an unquoted YAML scalar.
 
-    >>> [resolve(word, Limits()) for word in ("no", "12:30:45", "010", "1e3", "~", "TRUE", "0x1F")]
+    >>> [resolve(word, DocumentLimits()) for word in ("no", "12:30:45", "010", "1e3", "~", "TRUE", "0x1F")]
     ['no', '12:30:45', 10, 1000.0, None, True, 31]
     """
     if text[:1] not in _NUMBER_START:

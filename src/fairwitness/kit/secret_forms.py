@@ -1,6 +1,6 @@
-"""Secrets that are known by their form alone: keys and tokens as their makers shape them.
+"""Patterns of secrets that are recognizable by their form alone: keys and tokens of known vendors.
 
-Every pattern looks at a bounded stretch of text, so that looking takes time in proportion to it.
+Every pattern matches a bounded length of text, so that a search takes linear time.
 """
 
 import re
@@ -24,4 +24,4 @@ SECRET_FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("JSON web token", re.compile(r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,2000}\.[A-Za-z0-9_-]{10,2000}")),
     ("password in an address", re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@'\"]{1,80}:(?P<secret>[^\s:/@'\"{}$<>]{3,80})@")),
 )  # fmt: skip
-"""Kinds of secrets and how they look; the group `secret` where only a part of the match is one."""
+"""Kinds of secrets with their patterns; the group `secret` marks the secret if it is only a part of the match."""

@@ -1,4 +1,4 @@
-"""Bytes to text: UTF-8 only, size first, no control codes, line ends made equal; and the places of values in a text."""
+"""Decode documents (UTF-8 only, bounded size, no control characters, uniform newlines) and find positions in them."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from fairwitness.errors import BadDocument, Position
 from fairwitness.kit.limits import DocumentLimits
 
 Way = tuple[str | int, ...]
-"""The way to a value in a document, through keys and list indexes."""
+"""The path to a value in a document, through keys and list indexes."""
 Marks = dict[Way, Position]
 
 _BOM = b"\xef\xbb\xbf"
@@ -16,7 +16,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def decode(data: bytes, limits: DocumentLimits) -> str:
-    """The text of a document, with `\\n` line ends and without a byte order mark."""
+    """Return the text of a document, with `\\n` as newline and without a byte order mark."""
     if len(data) > limits.bytes:
         raise BadDocument(f"{len(data)} bytes are more than the limit of {limits.bytes}", Position(1, 1))
     if data.startswith(_BOM):
@@ -35,7 +35,7 @@ def _with_equal_line_ends(text: str) -> str:
 
 
 def refuse_control(text: str) -> None:
-    """`BadDocument` at the first character that commands a terminal rather than says something."""
+    """Raise `BadDocument` at the first control character, which a terminal would interpret."""
     control = _CONTROL.search(text)
     if control is not None:
         raise BadDocument(
@@ -44,13 +44,13 @@ def refuse_control(text: str) -> None:
 
 
 def position_at(text: str, offset: int) -> Position:
-    """The line and column of an offset in a text."""
+    """Return the line and column of an offset in a text."""
     line = text.count("\n", 0, offset) + 1
     return Position(line, offset - text.rfind("\n", 0, offset))
 
 
 class Lines:
-    """Positions of growing offsets in one text, each newline counted once."""
+    """Converts increasing offsets in a text to positions, counting each newline only once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -58,7 +58,7 @@ class Lines:
         self._line_start = 0
 
     def at(self, offset: int) -> Position:
-        """The place of an offset that is not before the last one asked for."""
+        """Return the position of an offset, which must not be smaller than the previous one."""
         while (newline := self._text.find("\n", self._line_start, offset)) >= 0:
             self._line += 1
             self._line_start = newline + 1
@@ -67,7 +67,7 @@ class Lines:
 
 @dataclass(slots=True)
 class _Inside:
-    """A list or mapping whose end has not come; `way` is None where nobody asks for anything in it."""
+    """A list or mapping that has not ended yet; `way` is None if no position inside it is wanted."""
 
     way: Way | None
     index: int | None
@@ -75,7 +75,7 @@ class _Inside:
 
 
 class Places:
-    """Goes through a document with its reader and keeps the places of some values, and of what holds them."""
+    """Follows a parser through a document and collects the positions of some values and of their parents."""
 
     def __init__(self, ways: Iterable[Way]) -> None:
         self.found: Marks = {}
@@ -85,25 +85,25 @@ class Places:
 
     @property
     def awaits_key(self) -> bool:
-        """True if what comes next in the document is a key."""
+        """True if the next token of the document is a key."""
         return bool(self._inside) and self._inside[-1].index is None and self._inside[-1].key is None
 
     def key(self, key: str, here: Position) -> None:
-        """The reader met a key; the value after it is placed here."""
+        """Record a key; the following value gets its position."""
         self._inside[-1].key = (key, here)
 
     def value(self, here: Position) -> None:
-        """The reader met a value."""
+        """Record a value."""
         self._way, here = self._next(here)
         if self._way is not None:
             self.found[self._way] = here
 
     def enter(self, *, is_list: bool) -> None:
-        """The value met last is a list or mapping; what comes next is inside it."""
+        """Enter the list or mapping that began with the last value."""
         self._inside.append(_Inside(self._way, 0 if is_list else None))
 
     def leave(self) -> None:
-        """The innermost list or mapping ended."""
+        """Leave the innermost list or mapping."""
         self._inside.pop()
 
     def _next(self, here: Position) -> tuple[Way | None, Position]:
@@ -121,7 +121,7 @@ class Places:
 
 
 def visible(text: str) -> str:
-    """The text with everything a terminal would act on, or hide, spelled out.
+    """Return the text with everything escaped that a terminal would interpret or hide.
 
     >>> visible("a\\x1b[31m\\u202eb🟢")
     'a\\\\x1b[31m\\\\u202eb🟢'
@@ -132,5 +132,5 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Several lines, each with everything a terminal would act on spelled out; tabs become spaces."""
+    """Return a text of several lines, each made visible; tabs become spaces."""
     return "\n".join(visible(line.expandtabs()) for line in text.split("\n"))

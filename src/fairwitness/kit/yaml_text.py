@@ -1,9 +1,9 @@
-"""YAML to plain values and back, strictly.
+"""Read and write YAML strictly, as plain values.
 
-Reading takes the events of PyYAML's C parser and builds plain values itself. Whatever makes YAML more than a way to
-write values is refused: anchors, aliases, tags, merge keys, directives, duplicate or non-scalar keys, second
-documents. Raw characters that some readers take for a line end, or do not see, are refused as well: in quotes they
-can be written as escapes. Keys are always text. Writing quotes whatever our own reader would take for something else.
+Reading takes the events of PyYAML's C parser and builds plain values itself. Every feature of YAML beyond plain values
+is refused: anchors, aliases, tags, merge keys, directives, duplicate or non-scalar keys, second documents. Unescaped
+characters that some readers treat as a newline or ignore are refused too; in quotes they can be written as escapes.
+Keys are always text. Writing quotes every text that this reader would take for something else.
 """
 
 import math
@@ -37,7 +37,7 @@ def _at(mark: Any) -> Position:
 
 
 def parse(text: str, limits: DocumentLimits = DEFAULT_LIMITS) -> Any:
-    """The value of a YAML document; `BadDocument` if it is anything but one plain document."""
+    """Return the value of a YAML document; raise `BadDocument` if it is not a single plain document."""
     if not text.isascii():
         _refuse_unclear(text)
     loader = yaml.CSafeLoader(text)
@@ -63,7 +63,7 @@ def _refuse_unclear(text: str) -> None:
 
 
 def _build(next_event: Any, limits: DocumentLimits) -> Any:
-    # One flat loop: `container` is what is being filled, `stack` what waits outside it.
+    # A loop instead of recursion: `container` is being filled, `stack` holds the containers around it.
     next_event()  # stream start
     event = next_event()
     if type(event) is StreamEndEvent:
@@ -86,7 +86,7 @@ def _build(next_event: Any, limits: DocumentLimits) -> Any:
             if nodes > limits.nodes:
                 raise BadDocument(f"more than {limits.nodes} values", _at(event.start_mark))
             is_key = type(container) is dict and key is _NO_KEY
-            if not event.style:  # plain: only an unquoted word can be anything but text
+            if not event.style:  # unquoted: only then can the value be anything but text
                 if is_key:
                     if value == "<<":
                         raise BadDocument("merge keys (<<) are refused", _at(event.start_mark))
@@ -120,7 +120,7 @@ def _build(next_event: Any, limits: DocumentLimits) -> Any:
             container, key = stack.pop()
         elif kind is AliasEvent:
             raise BadDocument("aliases (*name) are refused", _at(event.start_mark))
-        else:  # the document ends
+        else:  # end of the document
             break
         if container is None:
             root = value
@@ -141,7 +141,7 @@ def _decorated(event: Any) -> BadDocument:
 
 
 def marks(text: str, ways: Iterable[Way]) -> Marks:
-    """Where some values of an accepted document stand, and what holds them; asked for when something is wrong."""
+    """Return the positions of some values of an accepted document and of their parents; used for error messages."""
     places = Places(ways)
     loader = yaml.CSafeLoader(text)
     while loader.check_event():
@@ -157,13 +157,13 @@ def marks(text: str, ways: Iterable[Way]) -> Marks:
             case MappingEndEvent() | SequenceEndEvent():
                 places.leave()
             case _:
-                pass  # stream and document begin and end
+                pass  # start and end of stream and document
     loader.dispose()
     return places.found
 
 
 class _Writer(yaml.SafeDumper):
-    """Block strings for several lines, quotes for whatever our reader would not read back as text."""
+    """Writes text of several lines as block strings, and quotes text that would not be read back as text."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -180,7 +180,7 @@ def _reads_as_text(value: str) -> bool:
 
 
 def _fits_block(value: str) -> bool:
-    """True for printable lines without odd white space: all else survives only inside quotes."""
+    """Return True for printable lines without unusual white space; all other text needs quotes."""
     if not value.strip() or value[0] in " \n\t":
         return False
     return all(line == line.rstrip() and (not line or line.isprintable()) for line in value.split("\n"))
@@ -206,5 +206,5 @@ _Writer.add_representer(float, _decimal)
 
 
 def render(value: Any) -> str:
-    """The YAML text of plain values: block style, keys in the order given."""
+    """Return plain values as YAML in block style, with keys in the given order."""
     return yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110, indent=2)

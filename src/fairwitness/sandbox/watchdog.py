@@ -18,7 +18,7 @@ from fairwitness.kit.clock import system_clock
 from fairwitness.sandbox.kernel import read_entry
 
 CERTAIN_DISK = 8
-"""Growth of the file system by this many times the limit ends the command, whoever wrote it."""
+"""Growth of the file system by this many times the limit ends the command, even if other processes wrote it."""
 _ENTRIES = 400_000
 """The most files that are counted; above it the growth of the file system decides."""
 _SLACK_NS = 1_000_000_000
@@ -121,7 +121,7 @@ INTERVAL_S = 0.05
 THREADS = 4
 """How many threads are allowed for each allowed process."""
 _CERTAIN = 8
-"""Growth of the host's in-memory files by this many times the memory limit ends the command, whoever owns them."""
+"""Growth of the host's in-memory files by this many times the memory limit ends the command, whatever their owner."""
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Artifacts on disk: atomic writes, the layout of each workflow, files that only grow."""
+"""Artifacts on disk: atomic writes, the file layout of each workflow, append-only files."""

@@ -1,11 +1,15 @@
-"""The artifact store: files of a run under one root, each written whole, hashed, and never where it may not be.
+"""The artifact store: the files of a run below one root, written atomically and identified by their hashes.
 
-Every write returns the hash of what it wrote, and a reader that kept the hash can ask for exactly that content.
+Every write returns the hash of what it wrote; a reader that kept the hash can ask for exactly that content.
 
-Sealing: a folder whose name is in `sealable` is sealed from the moment its lock file stands beside it (see
-`fairwitness.store.seal`). The lock on disk is looked at before each write below such a folder, so a store that was opened
-before another process sealed the folder refuses too; paths that pass through no such folder cost no look. A write that
-is already past that look when the lock appears is not stopped, but `broken_seals` names the file.
+Sealing: a folder whose name is in `sealable` is sealed as soon as its lock file exists beside it (see
+`fairwitness.store.seal`). Each write below such a folder checks for the lock on disk, so a store that was opened before
+another process sealed the folder refuses too. Other paths cost no check. A write that has passed the check when the
+lock appears is not stopped, but `broken_seals` reports the file.
+
+Sections: some Markdown files have a rule for each section: it may change, may only grow, or must not change. A section
+is a `## ` heading with everything up to the next one. The text before the first section (front matter) has no rule. A
+heading inside a code fence or the front matter does not count.
 """
 
 import hashlib
@@ -22,7 +26,7 @@ from fairwitness.kit import files
 
 
 class SectionRule(StrEnum):
-    """What a new version of a section may do to the old one."""
+    """How a new version of a section may differ from the old one."""
 
     OVERWRITE = "overwrite"
     APPEND = "append"
@@ -30,7 +34,7 @@ class SectionRule(StrEnum):
 
 
 Policy = Mapping[str, SectionRule]
-"""The sections a file may have, each with its rule."""
+"""The sections that a file may have, each with its rule."""
 
 _DEBUG: Policy = MappingProxyType(
     {
@@ -44,13 +48,13 @@ _DEBUG: Policy = MappingProxyType(
 
 
 def debug_policy(*, gathering: bool) -> Policy:
-    """The rules of a debug session; `gathering` says that the file on disk still has that status."""
+    """Return the rules of a debug session; `gathering` means that the file on disk still has that status."""
     return _DEBUG if not gathering else MappingProxyType({**_DEBUG, "Symptoms": SectionRule.OVERWRITE})
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A section and what was done to it."""
+    """A section that breaks its rule, and how."""
 
     section: str
     reason: str
@@ -60,7 +64,7 @@ class Broken:
 
 
 def check_sections(old: str, new: str, policy: Policy) -> list[Broken]:
-    """Every section that the new text may not have, or not so, given the old one."""
+    """Return every section of the new text that breaks a rule, compared with the old text."""
     sections = _sections(new)
     before, after = dict(_sections(old)), dict(sections)
     names = [name for name, _ in sections]
@@ -70,7 +74,7 @@ def check_sections(old: str, new: str, policy: Policy) -> list[Broken]:
     kept, now = [name for name in before if name in after], [name for name in after if name in before]
     broken += [Broken(name, "changed its place") for name, other in zip(kept, now, strict=True) if name != other]
     for name in kept:
-        # a section without a rule was not written through us: nobody may change it
+        # a section without a rule was not written by this store, so it must not change
         reason = _broken_rule(policy.get(name, SectionRule.IMMUTABLE), before[name], after[name])
         if reason is not None:
             broken.append(Broken(name, reason))
@@ -78,7 +82,10 @@ def check_sections(old: str, new: str, policy: Policy) -> list[Broken]:
 
 
 def _broken_rule(rule: SectionRule, old: str, new: str) -> str | None:
-    """White space at the end of a section does not count; a line that was the last one may not be continued."""
+    """Return how a rule is broken, or None.
+
+    White space at the end of a section is ignored. Text appended to the last line also breaks the rule APPEND.
+    """
     old, new = old.rstrip(), new.rstrip()
     if rule is SectionRule.IMMUTABLE and new != old:
         return "must stay as it is"
@@ -88,7 +95,7 @@ def _broken_rule(rule: SectionRule, old: str, new: str) -> str | None:
 
 
 def _sections(text: str) -> tuple[tuple[str, str], ...]:
-    """The sections after the front matter, in order, each with its body."""
+    """Return the sections after the front matter in order, each with its body."""
     lines = text.split("\n")
     return split_sections("\n".join(lines[_front_matter_length(lines) :]))
 
@@ -102,14 +109,14 @@ def _front_matter_length(lines: list[str]) -> int:
 
 
 LIMIT = 64 * 1024 * 1024
-"""No artifact is larger; what is, was not written by us."""
+"""The largest size of an artifact; the store wrote no larger file."""
 SEALABLE: Mapping[str, str] = MappingProxyType({"specs": "specs.lock.json"})
 """Names of folders that can be sealed, with the name of the lock file beside each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a write left on disk."""
+    """A file that was written."""
 
     path: str
     sha256: str
@@ -118,14 +125,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """A line that was added, and what had to be dropped first because a crash had torn it."""
+    """A line that was appended, and the bytes of an incomplete line that had to be dropped first after a crash."""
 
     path: str
     dropped: int
 
 
 def content_hash(content: bytes) -> str:
-    """The hash of some bytes as it is spelled everywhere."""
+    """Return the hash of some bytes in the spelling used everywhere."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
@@ -138,7 +145,7 @@ class Store:
         self._locks = frozenset(self.sealable.values())
 
     def put(self, relative: str, content: bytes, *, backup: bool = False) -> Stored:
-        """Write a file that may be replaced; with `backup` its present content is kept as `<name>.backup` first."""
+        """Write a file that may be replaced; with `backup`, save its current content as `<name>.backup` first."""
         self._check_write(relative)
         if backup:
             self._check_write(f"{relative}.backup")
@@ -148,13 +155,13 @@ class Store:
         return _stored(relative, content)
 
     def create(self, relative: str, content: bytes) -> Stored:
-        """Write a file once; the same bytes again are no error, other bytes are."""
+        """Write a file once; repeating it with the same bytes is allowed, other bytes are an error."""
         self._check_write(relative, is_new=True)
         files.create_file(self.root, relative, content)
         return _stored(relative, content)
 
     def grow(self, relative: str, content: bytes) -> Stored:
-        """Write a file that must begin with all it held before."""
+        """Write a file whose new content must begin with its old content."""
         self._check_write(relative)
 
         def grown(old: bytes | None) -> bytes:
@@ -168,12 +175,12 @@ class Store:
         return _stored(relative, files.revise_file(self.root, relative, grown, limit=LIMIT))
 
     def append(self, relative: str, line: str) -> Appended:
-        """Add one line to a file of lines."""
+        """Append one line to a file."""
         self._check_write(relative)
         return Appended(relative, files.append_line(self.root, relative, line.encode()))
 
     def put_sections(self, relative: str, text: str, policy: Policy) -> Stored:
-        """Write a Markdown file whose sections keep the rules of their policy."""
+        """Write a Markdown file; raise `Immutable` if a section breaks its rule."""
         self._check_write(relative)
 
         def revised(old: bytes | None) -> bytes:
@@ -193,14 +200,14 @@ class Store:
         return _stored(relative, files.revise_file(self.root, relative, revised, limit=LIMIT))
 
     def move(self, source: str, target: str) -> None:
-        """Move a file or folder to a free name: a finished state to its archive, a resolved session to its shelf."""
+        """Move a file or folder to a free name, such as a finished state or a resolved session to its archive."""
         for relative in (source, target):
             self._check_write(relative)
-            self._check_unsealed([*relative.split("/"), ""])  # a sealed folder stays where it is
+            self._check_unsealed([*relative.split("/"), ""])  # a sealed folder must not be moved
         files.move(self.root, source, target)
 
     def get(self, relative: str, *, sha256: str | None = None, limit: int = LIMIT) -> bytes:
-        """The bytes of a file; with `sha256` exactly those bytes or an error."""
+        """Return the bytes of a file; with `sha256`, raise if they have another hash."""
         self._check(relative)
         content = files.read_plain(self.root, relative, limit=limit)
         if sha256 is not None and (found := content_hash(content)) != sha256:
@@ -211,34 +218,34 @@ class Store:
         return content
 
     def exists(self, relative: str) -> bool:
-        """True if a plain file stands there; a planted link or pipe is an error."""
+        """Return True if a plain file is at the path; raise if a link or pipe is."""
         self._check(relative)
         return files.is_file(self.root, relative)
 
     def names(self, folder: str = "") -> tuple[str, ...]:
-        """The names in a folder, sorted; none if there is no such folder."""
+        """Return the names in a folder, sorted; none if the folder does not exist."""
         return tuple(entry.name for entry in self.entries(folder))
 
     def entries(self, folder: str = "") -> tuple[files.Entry, ...]:
-        """The names in a folder and what each is."""
+        """Return the names in a folder with their kinds."""
         if folder:
             self._check(folder)
         return files.list_folder(self.root, folder)
 
     def folders(self, folder: str = "") -> tuple[str, ...]:
-        """The paths of the folders in a folder, but for those whose name no store would use."""
+        """Return the paths of the folders in a folder, except those with a name that no store would use."""
         paths = [join(folder, entry.name) for entry in self.entries(folder) if entry.kind == "folder"]
         return tuple(path for path in paths if relative_path_problem(path) is None)
 
     def sweep(self, folder: str = "", *, older_than_s: float | None = None) -> tuple[str, ...]:
-        """Remove what dead writers left in a folder and below, see `files.sweep`; the paths of what was removed."""
+        """Remove what dead writers left in a folder and below (see `files.sweep`); return the removed paths."""
         swept = [join(folder, name) for name in files.sweep(self.root, folder, older_than_s=older_than_s)]
         for below in self.folders(folder):
             swept += self.sweep(below, older_than_s=older_than_s)
         return tuple(swept)
 
     def lock_of(self, folder: str) -> str | None:
-        """Where the lock of a folder stands once it is sealed, or None if a folder of this name cannot be."""
+        """Return the path of a folder's lock, or None if a folder of this name cannot be sealed."""
         above, _, name = folder.rpartition("/")
         return join(above, self.sealable[name]) if name in self.sealable else None
 
@@ -273,5 +280,5 @@ def _stored(relative: str, content: bytes) -> Stored:
 
 
 def join(folder: str, name: str) -> str:
-    """The path of a name in a folder, where "" is the root."""
+    """Return the path of a name in a folder, where "" is the root."""
     return f"{folder}/{name}" if folder else name

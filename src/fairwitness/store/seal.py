@@ -1,7 +1,7 @@
-"""Sealing a folder: its files are listed with their hashes in a lock beside it, and none may change after that.
+"""Seal a folder: list its files with their hashes in a lock file beside it; after that none may change.
 
-What a seal cannot hold by itself is the lock: whoever can delete files can delete it. So `seal` returns the lock's own
-hash for the caller to keep (in the ledger), and `broken_seals` takes it back and names a lock that is not that one.
+A seal cannot protect the lock itself: a process that can delete files can delete the lock. So `seal` returns the lock's
+hash for the caller to keep (in the ledger), and `broken_seals` compares it and reports a lock that differs.
 """
 
 import json
@@ -16,7 +16,7 @@ _UNPLAIN = "no plain file"
 
 
 def seal(store: Store, folder: str, lock_name: str = "specs.lock.json") -> Stored:
-    """Write the lock of a folder, once; sealing it again unchanged is no error."""
+    """Write the lock of a folder once; sealing it again without changes is allowed."""
     lock = store.lock_of(folder)
     if lock is None or lock.rpartition("/")[2] != lock_name:
         raise UsageError(
@@ -36,9 +36,9 @@ def seal(store: Store, folder: str, lock_name: str = "specs.lock.json") -> Store
 
 
 def broken_seals(store: Store, below: str = "", *, locks: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Every sealed file that changed, vanished or was added, as a path; also every lock that cannot be trusted.
+    """Return the path of every sealed file that was changed, removed or added, and of every lock that is not valid.
 
-    `locks` are the hashes that `seal` returned, by path: such a lock must stand there with exactly that content.
+    `locks` maps paths to the hashes that `seal` returned: each of these locks must exist with exactly that content.
     """
     expected = locks or {}
     found = dict(_locks(store, below))
@@ -51,7 +51,7 @@ def broken_seals(store: Store, below: str = "", *, locks: Mapping[str, str] | No
             continue
         try:
             present = dict(_hashes(store, folder))
-        except UnsafePath:  # the folder itself is a link now
+        except UnsafePath:  # the folder itself has become a link
             present = {}
         changed = {name for name in sealed.keys() | present.keys() if sealed.get(name) != present.get(name)}
         broken |= {join(folder, name) for name in changed}
@@ -59,7 +59,7 @@ def broken_seals(store: Store, below: str = "", *, locks: Mapping[str, str] | No
 
 
 def _locks(store: Store, folder: str) -> Iterator[tuple[str, str]]:
-    """Every lock below a folder with the folder it seals."""
+    """Yield every lock below a folder with the folder that it seals."""
     names = store.names(folder)
     for name, lock_name in store.sealable.items():
         if lock_name in names:
@@ -83,7 +83,7 @@ def _sealed(lock: bytes, folder: str) -> dict[str, str]:
 
 
 def _hashes(store: Store, folder: str, below: str = "") -> Iterator[tuple[str, str]]:
-    """Every file below a folder with its hash, and every other thing with a word that no lock can hold."""
+    """Yield every file below a folder with its hash, and everything else with a value that no lock can contain."""
     for entry in store.entries(folder):
         try:
             if entry.kind == "folder":

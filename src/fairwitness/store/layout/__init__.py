@@ -1,1 +1,1 @@
-"""Where every artifact of each workflow lies: pure spelling, each id checked before it becomes part of a path."""
+"""The path of every artifact of each workflow; nothing is read or written, and every id is checked first."""

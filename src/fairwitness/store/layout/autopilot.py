@@ -1,4 +1,4 @@
-"""Where an autopilot run keeps its files: its state under `.autopilot/`, what it built from under `.planning/`."""
+"""The files of an autopilot run: its state under `.autopilot/`, its plans and their results under `.planning/`."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,46 +31,46 @@ DEBUG_RESOLVED = f"{DEBUG}/resolved"
 SCREENSHOTS = f"{PLANNING}/screenshots"
 
 GITIGNORE = (STATE, STATE_BACKUP, f"{ARCHIVE}/", f"{DIAGNOSTICS}/")
-"""Lines for the repository's .gitignore: what a run needs while it runs, and nobody else."""
+"""Lines for the repository's .gitignore: files that are needed only while a run is active."""
 
 
 def archived_state(run_id: str) -> str:
-    """The state of a completed run."""
+    """Return the path of the state of a completed run."""
     return f"{ARCHIVE}/{names.autopilot_run(run_id)}.json"
 
 
 def diagnostic(at: datetime) -> str:
-    """A failure report of the whole run."""
+    """Return the path of a failure report about the whole run."""
     return f"{DIAGNOSTICS}/diagnostic-{at:%Y-%m-%dT%H%M%S}.md"
 
 
 def phase_post_mortem(phase_id: str) -> str:
-    """Why a phase failed."""
+    """Return the path of the report on why a phase failed."""
     return f"{DIAGNOSTICS}/phase-{names.phase(phase_id)}-postmortem.json"
 
 
 def phase_confidence(phase_id: str) -> str:
-    """What keeps a phase below its threshold."""
+    """Return the path of the report on what keeps a phase below its threshold."""
     return f"{DIAGNOSTICS}/phase-{names.phase(phase_id)}-confidence.md"
 
 
 def debug_session(slug: str) -> str:
-    """A debug session while it is open."""
+    """Return the path of an open debug session."""
     return f"{DEBUG}/{_session(slug)}.md"
 
 
 def resolved_debug_session(slug: str) -> str:
-    """The same session once it is resolved."""
+    """Return the path of a resolved debug session."""
     return f"{DEBUG_RESOLVED}/{_session(slug)}.md"
 
 
 def screenshot(route_name: str, at: datetime) -> str:
-    """A route as it looked at a moment, in UTC."""
+    """Return the path of a screenshot of a route, taken at a time in UTC."""
     return f"{SCREENSHOTS}/{names.safe_name('route name', route_name)}-{at:%Y%m%dT%H%M%SZ}.png"
 
 
 def screenshot_baseline(route_name: str) -> str:
-    """A route as it should look."""
+    """Return the path of the screenshot that a route is compared with."""
     return f"{SCREENSHOTS}/baseline/{names.safe_name('route name', route_name)}.png"
 
 
@@ -80,7 +80,7 @@ def _session(slug: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PhaseLayout:
-    """The paths of one phase; an inserted phase `6.1` has a folder of its own."""
+    """The paths of one phase; an inserted phase such as `6.1` has its own folder."""
 
     phase_id: str
 
@@ -129,12 +129,12 @@ class PhaseLayout:
 
     @property
     def handoff(self) -> str:
-        """What a phase that ran out of context leaves to its next run."""
+        """What a phase that ran out of context leaves for its next run."""
         return f"{self.folder}/HANDOFF.md"
 
     @property
     def trace(self) -> str:
-        """All step traces in the order they ran."""
+        """All step traces in the order in which the steps ran."""
         return f"{self.folder}/TRACE.jsonl"
 
     def step_trace(self, step: str) -> str:

@@ -1,7 +1,7 @@
-"""Where a feature run keeps its files: `docs/feature/<slug>/`.
+"""The files of a feature run: `docs/feature/<slug>/`.
 
-What machines read is YAML, what people read is Markdown; specification, design and plan have one of each. All other
-outputs have exactly one form.
+Files for machines are YAML, files for people Markdown. Specification, design and plan have one of each; every other
+output has exactly one form.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class FeatureLayout:
 
     @property
     def ledger(self) -> str:
-        """This run's rows of the ledger, exported with their chain."""
+        """The ledger rows of this run, exported with their hash chain."""
         return f"{self.folder}/verification-ledger.db"
 
     @property
@@ -65,7 +65,7 @@ class FeatureLayout:
 
     @property
     def decisions(self) -> str:
-        """The decision log, which only grows."""
+        """The decision log, which is append-only."""
         return f"{self.folder}/decisions.yaml"
 
     @property
@@ -91,18 +91,18 @@ class FeatureLayout:
         return f"{self.folder}/review-verdicts/{_review(scope, perspective)}.yaml"
 
     def run_log(self, day: date) -> str:
-        """What the agents of a day's run cost and returned."""
+        """Return the path of a day's log of what the agents cost and returned."""
         return f"{self.folder}/agent-metrics/{_day(day)}-run-log.md"
 
     def post_mortem(self, day: date) -> str:
         return f"{self.folder}/post-mortems/{_day(day)}-{self.slug}.md"
 
     def archive(self, run_id: str) -> str:
-        """The folder that takes the outputs of an earlier run when its slug is run again."""
+        """Return the folder for the outputs of an earlier run when its slug is run again."""
         return f"{self.folder}/archive/{names.run(run_id)}"
 
     def archived(self, run_id: str, path: str) -> str:
-        """Where one of this layout's paths lies once its run is archived."""
+        """Return the path of an output after its run is archived."""
         inside = path.removeprefix(f"{self.folder}/")
         if inside == path:
             raise UnsafePath(f"{path!r} is not a path of the feature {self.slug}", next_step="name one of its outputs")

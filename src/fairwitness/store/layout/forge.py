@@ -1,6 +1,6 @@
-"""Where a forge run keeps its files: `<base>/<run>/`, with a folder per task and in it one per attempt.
+"""The files of a forge run: `<base>/<run>/`, with a folder for each task and in it one for each attempt.
 
-An attempt's folder is never used by another attempt, so nothing an earlier one wrote is overwritten.
+Each attempt has its own folder, so it overwrites nothing that an earlier attempt wrote.
 """
 
 import re
@@ -35,14 +35,14 @@ class ForgeLayout:
 
     @property
     def specs_lock(self) -> str:
-        """Stands beside the specs from the moment the run executes."""
+        """The lock file of the specs; exists from the moment the run executes."""
         return f"{self.folder}/specs.lock.json"
 
     def spec(self, name: str) -> str:
         return f"{self.specs}/{names.safe_name('spec name', name)}.md"
 
     def task(self, task_id: str) -> str:
-        """The document of a task."""
+        """Return the path of a task's document."""
         return f"{self.folder}/tasks/{names.safe_name('task id', task_id)}.md"
 
     @property
@@ -68,9 +68,9 @@ class ForgeLayout:
         return f"{self.change_requests}/{_numbered('cr', cr_id)}/dag-overlay.json"
 
     def task_folder(self, task_id: str) -> str:
-        """What the attempts of a task leave."""
+        """Return the folder for the output of a task's attempts."""
         name = names.safe_name("task id", task_id)
-        if name.lower() in _RESERVED:  # lower: some file systems do not tell the two apart
+        if name.lower() in _RESERVED:  # lower: some file systems ignore case
             raise UnsafePath(
                 f"{task_id!r} is a task id that would take the place of the run's own files",
                 next_step="give the task another id",
@@ -84,7 +84,7 @@ class ForgeLayout:
         return f"{self.attempt_folder(task_id, attempt)}/walkthrough.md"
 
     def subtask(self, task_id: str, subtask_id: str) -> str:
-        """A part of a task that its own agent split off."""
+        """Return the path of a subtask, a part that the task's own agent split off."""
         return f"{self.task_folder(task_id)}/subtasks/{_numbered('subtask', subtask_id)}.md"
 
 

@@ -1,4 +1,4 @@
-"""Ids on their way into a path: what does not match its pattern never gets there."""
+"""Check ids before they become part of a path; an id that does not match its pattern raises `UnsafePath`."""
 
 import functools
 from typing import Any
@@ -20,14 +20,14 @@ from fairwitness.errors import UnsafePath
 
 
 def safe_name(what: str, value: str) -> str:
-    """One part of a path."""
+    """Return a single part of a path, checked."""
     if not is_safe_name(value):
         raise _unsafe(what, value)
     return value
 
 
 def base_folder(value: str) -> str:
-    """The folder that a setting puts a layout under."""
+    """Return the configured base folder of a layout, checked."""
     problem = relative_path_problem(value)
     if problem is not None or value.endswith("/"):
         raise _unsafe("folder", value)
@@ -35,32 +35,32 @@ def base_folder(value: str) -> str:
 
 
 def slug(value: str) -> str:
-    """A name in kebab case."""
+    """Return a name in kebab case, checked."""
     return _matching("slug", Slug, value)
 
 
 def feature_task(value: str) -> str:
-    """A task of a feature plan."""
+    """Return the id of a task in a feature plan, checked."""
     return _matching("task id", TaskId, value)
 
 
 def phase(value: str) -> str:
-    """A phase of a roadmap."""
+    """Return the id of a phase in a roadmap, checked."""
     return _matching("phase id", PhaseId, value)
 
 
 def autopilot_run(value: str) -> str:
-    """A run of a roadmap; its id has no sign that a path forbids."""
+    """Return the id of an autopilot run, checked; it contains no character that is forbidden in a path."""
     return _matching("autopilot run id", AutopilotRunId, value)
 
 
 def run(value: str) -> str:
-    """Any run, spelled for a path."""
+    """Return the id of any run, checked and spelled for use in a path."""
     return safe_name("run id", run_ref(_matching("run id", RunId, value)))
 
 
 def attempt(number: int) -> str:
-    """An attempt, counted from 1."""
+    """Return the folder name of an attempt, counted from 1."""
     if type(number) is not int or number < 1:
         raise _unsafe("attempt number", number)
     return attempt_name(number)
