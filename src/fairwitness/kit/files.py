@@ -272,7 +272,7 @@ def _rename_free(here: OpenFolder, there: OpenFolder) -> None:
     except OSError as error:
         if error.errno not in UNKNOWN_CALL:
             raise
-        if there.is_taken():  # without the newer call, a name that is taken at this moment is not detected
+        if there.is_taken():  # without the newer call, a name taken between check and rename is not detected
             raise taken from None
         os.rename(here.name, there.name, src_dir_fd=here.folder, dst_dir_fd=there.folder)
 

@@ -106,7 +106,7 @@ def _wake(_number: int, _frame: object) -> None:
 
 
 def _read_plan(handle: int) -> dict[str, object]:
-    plan: dict[str, object] = marshal.loads(_read_all(handle))  # noqa: S302 -- written by the runner that started us
+    plan: dict[str, object] = marshal.loads(_read_all(handle))  # noqa: S302 -- written by the runner
     return plan
 
 
@@ -135,7 +135,7 @@ def _forwarder(ways: object) -> "Forwarder | None":
     if not isinstance(ways, dict):
         return None
     scope: dict[str, type[Forwarder]] = {}
-    exec(ways["code"], scope)  # noqa: S102 -- our own, from the plan
+    exec(ways["code"], scope)  # noqa: S102 -- code of `forwarder`, from the runner
     return scope["Forwarder"](ways["ports"])
 
 

@@ -211,7 +211,7 @@ class _Supervision:
             size = int.from_bytes(self.messages[:4], "big")
             if len(self.messages) < 4 + size:
                 break
-            self._understand(marshal.loads(self.messages[4 : 4 + size]))  # noqa: S302 -- from our own launcher
+            self._understand(marshal.loads(self.messages[4 : 4 + size]))  # noqa: S302 -- sent by this runner's launcher
             self.messages = self.messages[4 + size :]
         return bool(piece)
 
