@@ -1,1 +1,1 @@
-"""Durable execution: the one module that knows DBOS."""
+"""Durable execution on DBOS; only `dbos_library` knows that library."""

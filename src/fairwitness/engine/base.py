@@ -1,11 +1,12 @@
-"""The promise of every engine: bodies made of named steps, gates and children, which go on where they were killed.
+"""The interface of an engine: bodies made of named steps, gates and children, which continue after a crash.
 
-The engine repeats the one step that was in flight; that nothing is paid twice is the duty of the steps. Everything that
-crosses it is JSON, also on the first run: a tuple comes back as a list, a number that is the key of an object as text.
+After a crash the engine repeats only the step that was running; the steps themselves must make sure that nothing is
+paid for twice. All values that pass through the engine are JSON, also on the first run: a tuple comes back as a list,
+and a number that is the key of an object comes back as a string.
 
-A run begins at once, since runs wait for people and for their children. Children have a cap: a worker runs so many of
-each generation at a time, so many children of runs, so many children of those, and so on. Runs are not counted. A
-child may therefore wait for children of its own: those have room that no other child can take from them.
+A run starts at once, since runs wait for people and for their children. Children are limited: a worker runs at most
+`cap` of each generation at a time (children of runs, their children, and so on). Runs are not counted. A child may
+therefore wait for children of its own, because the limit of their generation is separate from its own.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -18,27 +19,29 @@ from fairwitness.errors import FairWitnessError
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 JOURNAL_VERSION = "1"
-"""Of what bodies leave in the journal. A change of their steps that old runs cannot follow needs another."""
+"""The version of the journal. A change of a body's steps that old runs cannot replay needs a new version."""
 
 DEEPEST_GENERATION = 4
-"""Of children, their children, and so on: a body that submits deeper ones has lost its way, and is refused."""
+"""The deepest generation of children that may be submitted; a deeper one indicates a bug and is refused."""
 
 
 class EngineError(FairWitnessError):
-    """The journal and the code do not fit, or a call of the engine cannot be meant."""
+    """The journal does not fit the code, or the engine was called in an invalid way."""
 
 
 class RepeatedKey(EngineError):
-    """A body used a key twice. Its run fails, also if the body caught this."""
+    """A body used a key twice. Its run fails, even if the body catches this."""
 
 
 class ChangedOrder(EngineError):
-    """A replayed body asked for another step than it had asked for at this place, or ended without having asked for
-    one that is recorded. Nothing was run, and the run fails, also if the body caught this."""
+    """A replayed body called another step than the recorded one, or ended without calling a recorded one.
+
+    Nothing was executed, and the run fails, even if the body catches this.
+    """
 
 
 class StepError(EngineError):
-    """A step raised; the same in the first run and in every replay."""
+    """A step raised an error; a replay raises the same one."""
 
     def __init__(self, key: str, kind: str, message: str) -> None:
         super().__init__(f"step {key} failed: {kind}: {message}")
@@ -46,7 +49,7 @@ class StepError(EngineError):
 
 
 class ExecutionStatus(StrEnum):
-    """How a run of a flow stands."""
+    """The status of a run."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -57,22 +60,22 @@ class ExecutionStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """One run, as the engine knows it."""
+    """A run as the engine knows it."""
 
     id: str
     flow: str
     status: ExecutionStatus
     version: str
     executor: str | None
-    """The process that has it; None while nobody does."""
+    """The process that runs it; None if there is none."""
     error: str | None = None
     parent: str | None = None
-    """The run whose body submitted it; None if it is nobody's child."""
+    """The run whose body submitted this one; None if it has no parent."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
-    """One recorded step of a run, in order."""
+    """One recorded step of a run."""
 
     key: str
     failed: bool
@@ -80,7 +83,7 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run or a child ended: its value, or why there is none."""
+    """The result of a run or a child: its value, or why there is none."""
 
     status: ExecutionStatus
     value: Json = None
@@ -89,7 +92,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StrandedRun:
-    """A run that goes on by itself no more, why, and the command that repairs it."""
+    """A run that cannot continue on its own, the reason, and the command that repairs it."""
 
     run_id: str
     reason: str
@@ -97,62 +100,69 @@ class StrandedRun:
 
 
 class Flow(Protocol):
-    """What a body may do; everything that is not computed from its arguments comes through here."""
+    """The operations of a body; everything that is not computed from its arguments must come through here."""
 
     @property
     def run_id(self) -> str:
-        """The run this body belongs to."""
+        """Return the id of the run that this body belongs to."""
         ...
 
     async def step(
         self, key: str, work: Callable[[], Awaitable[Json]], *, timeout_s: float | None = None, attempts: int = 1
     ) -> Json:
-        """Runs the work once and records what it gave; on replay gives what is recorded. `StepError` if it raised.
+        """Run the work once, record its result and return it; on replay return the recorded result.
 
-        Cancelled or out of time, the work's task is cancelled and awaited before anything else happens. A step inside
-        the work of a step is refused.
+        Raise `StepError` if the work raised an error. If the step is cancelled or runs out of time, the task of the
+        work is cancelled and awaited before anything else happens. A step inside the work of a step is refused.
         """
         ...
 
     async def gate(self, key: str, *, timeout_s: float | None = None) -> Json:
-        """Waits for an answer, for ever unless a time is given; None when the time is up. An answer that came first
-        is kept, also while nothing runs. The time begins when the gate is asked for the first time and runs on while
-        nothing runs: a restart gives it no more."""
+        """Wait for an answer, without limit unless a time is given; return None when the time is up.
+
+        An earlier answer is kept, also while no worker runs. The time starts when the gate is first called and
+        continues while no worker runs, so that a restart does not extend it.
+        """
         ...
 
     async def submit(self, child_id: str, flow: str, args: Json) -> None:
-        """Starts a child under an id of the caller's choice; again it changes nothing. It is no step."""
+        """Start a child with an id chosen by the caller; a repeated call changes nothing. It is not a step."""
         ...
 
     async def outcome(self, child_id: str) -> RunOutcome | None:
-        """How a child ended; None while it has not. Looked up each time, never recorded."""
+        """Return the result of a child, or None if it has not ended. The result is read each time, never recorded."""
         ...
 
     async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, RunOutcome]:
-        """Waits until at least one of these children has ended or the time is up, and gives the outcomes of all that
-        have ended by then. Of none at all it waits out the time; without time it only looks.
+        """Wait until at least one of these children has ended or the time is up; return the outcomes of all that ended.
 
-        Looked up, never recorded, and so meant for the work of a step. It is cancelled at once when the run is
-        cancelled or its process closes.
+        Without children it waits until the time is up; with a time of 0 it does not wait.
+
+        The outcomes are read, never recorded, so this is meant for use within the work of a step. It is cancelled at
+        once when the run is cancelled or its process closes.
         """
         ...
 
     async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
-        """Seconds since the body of each of these children last gave a sign of life. Only those are told of that a
-        worker has taken and that have not ended.
+        """Return the seconds since the last heartbeat of each of these children.
 
-        The sign comes every few seconds from the loop on which the body runs: it fails to come when the loop hangs
-        or the worker is dead, and not while a body only waits.
+        Only children that a worker has taken and that have not ended are included.
+
+        The heartbeat comes every few seconds from the event loop on which the body runs: it is missing if the loop
+        hangs or the worker is dead, but not while a body only waits.
         """
         ...
 
     async def cancel(self, child_id: str) -> None:
-        """Ends a child of this run and whatever came of it; one that has ended stays as it is. Its outcome is there
-        at once, while what it was doing may take a moment to leave in order. It is no step."""
+        """Cancel a child of this run and all its descendants; a child that has ended is not changed.
+
+        The outcome is available at once, while the work of the child may take a moment to clean up. This is not
+        recorded as a step.
+        """
         ...
 
     async def now(self, key: str) -> float:
-        """The time, recorded like a step."""
+        """Return the time, recorded like a step."""
         ...
 
 
@@ -160,54 +170,63 @@ Body: TypeAlias = Callable[[Flow, Json], Awaitable[Json]]
 
 
 class Engine(Protocol):
-    """One engine in one process. `open` before anything else; `close` leaves nothing running."""
+    """One engine in one process. Call `open` first; after `close` nothing runs any more."""
 
     async def open(self, *, worker: bool) -> None:
-        """As a worker it takes runs from the queue and recovers those of the dead; otherwise it only controls."""
+        """Open the engine.
+
+        A worker takes runs from the queue and recovers those of dead workers; other engines only control.
+        """
         ...
 
     async def close(self, *, grace_s: float = 5.0) -> None:
-        """Ends; runs that have not ended go on when a worker opens again."""
+        """Close the engine; runs that have not ended continue when a worker opens again."""
         ...
 
     async def submit(self, run_id: str, flow: str, args: Json) -> None:
-        """Starts a run under an id of the caller's choice; again it changes nothing. An unknown flow is an error."""
+        """Start a run with an id chosen by the caller; a repeated call changes nothing. An unknown flow is an error."""
         ...
 
     async def answer(self, run_id: str, gate: str, value: Json) -> bool:
-        """Answers a gate; only the first answer counts, and False says that it was not this one, or that the gate's
-        time was up before it came."""
+        """Answer a gate; only the first answer counts.
+
+        Return False if there was an earlier answer, or if the gate's time was up before this one.
+        """
         ...
 
     async def cancel(self, run_id: str) -> None:
-        """Ends a run and its children at their next step; the step that runs is cancelled."""
+        """Cancel a run and its children at their next step; running steps are cancelled."""
         ...
 
     async def rerun_from(self, run_id: str, key: str) -> None:
-        """Forgets the steps of a run from a key on, and goes on from there. Only for a run that has ended. The answers
-        that its forgotten gates had are forgotten too."""
+        """Delete the recorded steps of an ended run from a key on, and continue from there.
+
+        The answers of the deleted gates are deleted too.
+        """
         ...
 
     async def resume(self, run_id: str) -> None:
-        """Goes on with a run that failed or was cancelled, with all it recorded. If its last recorded step failed,
-        that one is asked again; failures before it stay. Its children stay as they ended.
+        """Continue a failed or cancelled run with everything it recorded.
 
-        A run that is done, queued or running is left alone, unless the audit says that nobody has it any more.
+        If its last recorded step failed, that step is repeated; earlier failures are kept. Its children are not
+        changed.
+
+        A run that is done, queued or running is not changed, unless the audit says that it has no worker any more.
         """
         ...
 
     async def outcome(self, run_id: str) -> RunOutcome | None:
-        """How a run ended; None while it has not."""
+        """Return the result of a run, or None if it has not ended."""
         ...
 
     async def runs(self) -> tuple[RunInfo, ...]:
-        """Every run, oldest first, children included."""
+        """Return all runs, oldest first, including children."""
         ...
 
     async def steps(self, run_id: str) -> tuple[StepInfo, ...]:
-        """The recorded steps of a run."""
+        """Return the recorded steps of a run, in order."""
         ...
 
     async def audit(self) -> tuple[StrandedRun, ...]:
-        """Runs of another version, of dead workers that nobody took over, and runs whose steps no longer fit."""
+        """Return runs of another version, of dead workers that were not taken over, or whose steps no longer fit."""
         ...

@@ -1,4 +1,4 @@
-"""Which bodies live, so that of one run there is never more than one, and when each last gave a sign of life."""
+"""The table of running bodies: it ensures that a run has at most one body, and stores the last heartbeat of each."""
 
 from collections.abc import Collection
 
@@ -8,14 +8,14 @@ from fairwitness.engine.tables import Tables, batched
 
 
 class Bodies:
-    """The rows of the bodies that run now, in whatever process."""
+    """The rows of the bodies that run now, in any process."""
 
     def __init__(self, database: Database, tables: Tables) -> None:
         self._database = database
         self._tables = tables
 
     def enter(self, run_id: str, executor: str) -> bool:
-        """Claims the only place a run has, also for one who has it; False while a body elsewhere has not ended."""
+        """Claim the row of a run, possibly again; return False while a body in another process has not ended."""
         body, lease, now = self._tables.body, self._tables.lease, self._tables.now
 
         def work(transaction: Transaction) -> bool:
@@ -35,7 +35,7 @@ class Bodies:
         return self._database.write(work)
 
     def leave(self, run_id: str, executor: str) -> None:
-        """Gives the place back, if it was not taken away."""
+        """Release the row of a run, if this worker still has it."""
         self._database.write(
             lambda transaction: transaction.run(
                 f"DELETE FROM {self._tables.body} WHERE run_id = ? AND executor = ?",  # noqa: S608
@@ -44,7 +44,7 @@ class Bodies:
         )
 
     def stop(self, run_ids: Collection[str]) -> None:
-        """Tells bodies to end, in whatever process they are."""
+        """Tell bodies to stop, in whichever process they run."""
         wanted = [(run_id,) for run_id in run_ids]
 
         def work(transaction: Transaction) -> None:
@@ -54,7 +54,7 @@ class Bodies:
         self._database.write(work)
 
     def beat(self, executor: str) -> None:
-        """A sign of life of all the bodies a worker has. It must come from the loop that they run on."""
+        """Record a heartbeat for all bodies of a worker. It must come from the event loop on which they run."""
         self._database.write(
             lambda transaction: transaction.run(
                 f"UPDATE {self._tables.body} SET beat = {self._tables.now} WHERE executor = ?",  # noqa: S608
@@ -63,10 +63,10 @@ class Bodies:
         )
 
     def silent(self, run_ids: Collection[str]) -> dict[str, float]:
-        """Seconds since the last sign of life of each run that a worker has.
+        """Return the seconds since the last heartbeat of each run that a worker has taken.
 
-        A run whose body has not begun since it was taken has been silent since then: a loop that hangs begins nothing,
-        while the library goes on taking runs for it.
+        For a run whose body has not started, the time counts from when it was taken: an event loop that hangs starts
+        nothing, while the library continues to take runs for it.
         """
         run, body, now = self._tables.run, self._tables.body, self._tables.now
         found: dict[str, float] = {}
@@ -81,11 +81,11 @@ class Bodies:
         return found
 
     def ended(self, run_ids: Collection[str]) -> frozenset[str]:
-        """Those of some runs that have ended."""
+        """Return those of the runs that have ended."""
         return self._standing(run_ids, ENDED_STATUSES)
 
     def cancelled(self, run_ids: Collection[str]) -> frozenset[str]:
-        """Those of some runs that were cancelled."""
+        """Return those of the runs that were cancelled."""
         return self._standing(run_ids, ["CANCELLED"])
 
     def _standing(self, run_ids: Collection[str], words: list[str]) -> frozenset[str]:
@@ -100,7 +100,7 @@ class Bodies:
         return frozenset(found)
 
     def taken(self, executor: str) -> frozenset[str]:
-        """The runs that a worker has taken, whether or not there is a body."""
+        """Return the runs that a worker has taken, whether or not they have a body."""
         rows = self._database.read(
             f"SELECT workflow_uuid FROM {self._tables.run} WHERE status = 'PENDING' AND executor_id = ?",  # noqa: S608
             (executor,),
@@ -108,7 +108,7 @@ class Bodies:
         return frozenset(run_id for (run_id,) in rows)
 
     def kept(self, executor: str) -> frozenset[str]:
-        """The runs whose bodies a worker may go on with."""
+        """Return the runs whose bodies a worker may continue."""
         rows = self._database.read(
             f"SELECT run_id FROM {self._tables.body} WHERE executor = ? AND stop = 0",  # noqa: S608
             (executor,),

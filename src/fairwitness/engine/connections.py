@@ -1,24 +1,24 @@
-"""The library's connections to a file or to a server: what is set on each, and which errors say that it is away."""
+"""The library's connections to a file or a server: their settings, and the errors that mean an unreachable server."""
 
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 POOL = 12
-"""For the worker and for what controls it together; one of them listens."""
+"""The number of connections, shared by the worker and the control client; one is used for notifications."""
 _BUSY_TIMEOUT_MS = 30_000
 _IDLE_IN_TRANSACTION_MS = 60_000
-"""So long a machine that froze in the middle of a transaction may hold its locks."""
+"""How long a machine that froze during a transaction may hold its locks."""
 _CONNECT_S = 10
 
 
 def connect(location: Path | str) -> Any:
-    """The connections of one process, made as they are needed."""
+    """Return the connection pool of this process; connections are opened when they are needed."""
     return _to_file(location) if isinstance(location, Path) else _to_server(location)
 
 
 def _to_file(path: Path) -> Any:
-    """Left to itself, the library would not ask for FULL."""
+    """Connect to a file with `synchronous=FULL`, which the library would not set by itself."""
     import sqlalchemy
 
     engine = sqlalchemy.create_engine(
@@ -35,7 +35,7 @@ def _to_file(path: Path) -> Any:
 
 
 def _to_server(address: str) -> Any:
-    """Left to itself, the library would take some ways in which a server can be away for the end of a run."""
+    """Connect to a server so that an unreachable one counts as disconnected; the library would let some runs fail."""
     import sqlalchemy
 
     url = sqlalchemy.make_url(address).set(drivername="postgresql+psycopg")
@@ -50,11 +50,11 @@ def _to_server(address: str) -> Any:
 
     def set_up(connection: Any, _record: object) -> None:
         connection.execute(f"SET idle_in_transaction_session_timeout = {_IDLE_IN_TRANSACTION_MS}")
-        connection.commit()  # or the pool takes it back
+        connection.commit()  # otherwise the pool rolls it back
 
     def judge(context: Any) -> None:
         if is_away(context.original_exception):
-            context.is_disconnect = True  # which the library waits for
+            context.is_disconnect = True  # the library waits for a new connection then
 
     sqlalchemy.event.listen(engine, "connect", set_up)
     sqlalchemy.event.listen(engine, "handle_error", judge)
@@ -62,7 +62,7 @@ def _to_server(address: str) -> Any:
 
 
 def is_away(error: BaseException | None) -> bool:
-    """Whether an error of a database's driver says that the server cannot be reached or goes down; of a file none does.
+    """Return whether a driver's error says that the server cannot be reached or shuts down; never true for a file.
 
     >>> is_away(sqlite3.OperationalError("disk I/O error"))
     False
@@ -70,6 +70,6 @@ def is_away(error: BaseException | None) -> bool:
     if "OperationalError" not in {base.__name__ for base in type(error).__mro__}:
         return False
     state = getattr(error, "sqlstate", "a file has none")
-    if state is None:  # nobody answered
+    if state is None:  # there was no response
         return True
     return state.startswith("08") or state in ("57P01", "57P02", "57P03")

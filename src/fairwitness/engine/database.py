@@ -1,4 +1,4 @@
-"""The engine's database, opened: the library's part of it, our part, and a few threads for the calls that wait."""
+"""The engine's database: the tables of the library, Fair Witness's own tables, and threads for blocking calls."""
 
 import asyncio
 import functools
@@ -34,7 +34,7 @@ _OWN_ERRORS = frozenset({"EngineError", "RepeatedKey", "ChangedOrder", "StepErro
 
 
 class EngineDatabase:
-    """What both a worker and a mere client need. All calls that wait do so in its threads."""
+    """The open database, as workers and control clients use it. All blocking calls run in its threads."""
 
     def __init__(self, location: Path | str, flows: Collection[str], version: str, threads: ThreadPoolExecutor) -> None:
         self.location = location
@@ -42,14 +42,14 @@ class EngineDatabase:
         self.version = version
         self._threads = threads
         self.cap = 1
-        """Of the worker in this process, if there is one."""
+        """The cap of the worker in this process, if there is one."""
         self._deepest = 1
-        """The generation of children up to which this process knows that there are queues."""
+        """The deepest generation of children whose queue is known to exist."""
         self._is_closed = False
         self.is_patient = False
-        """Whether calls wait for a server that is away, as those of the library do."""
+        """Whether calls wait for an unreachable server, as the library's own calls do."""
         self.is_new = False
-        """Whether its queues have yet to be made."""
+        """Whether its queues must still be created."""
         if isinstance(location, Path):
             if not location.exists():
                 dbos_library.make_file(location)
@@ -77,18 +77,20 @@ class EngineDatabase:
             raise
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Close the database."""
         self._is_closed = True
         self.control.destroy()
         self.store.dispose()
         self._database.close()
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """A call that waits for the database, off the loop. All of them may be made again: one that was cut off may
-        have been done or not."""
+        """Run a blocking database call in a thread.
+
+        All such calls must be repeatable: an interrupted call may or may not have been executed.
+        """
         loop = asyncio.get_running_loop()
         while True:
-            if self._is_closed:  # work that would not end may come back when nothing is left
+            if self._is_closed:  # work that did not end in time may call after the close
                 raise EngineError("the engine is closed", next_step="open it again")
             try:
                 return await loop.run_in_executor(self._threads, functools.partial(function, *args, **kwargs))
@@ -99,7 +101,7 @@ class EngineDatabase:
             await asyncio.sleep(_AWAY_S)
 
     async def submit(self, run_id: str, flow: str, args: Json, above: tuple[str, ...] = ()) -> None:
-        """Queues a run or a child, once; above it are those it comes of."""
+        """Queue a run or a child, once; `above` are its ancestors."""
         if flow not in self.flows:
             raise EngineError(f"there is no flow {flow}", next_step=f"there are {', '.join(sorted(self.flows))}")
         check_name(run_id)
@@ -117,7 +119,7 @@ class EngineDatabase:
         killpoint("engine.queued")
 
     async def known(self, run_id: str, *, whole: bool = False) -> RunRow:
-        """A run there must be."""
+        """Return a run; raise `EngineError` if there is none."""
         check_name(run_id)
         found = await self.control.find(run_id, whole=whole)
         if found is None:
@@ -125,15 +127,15 @@ class EngineDatabase:
         return found
 
     async def outcome(self, run_id: str) -> RunOutcome | None:
-        """How a run ended; None while it has not."""
+        """Return the result of a run, or None if it has not ended."""
         return (await self.outcomes([run_id])).get(run_id)
 
     async def outcomes(self, run_ids: Collection[str]) -> dict[str, RunOutcome]:
-        """How those of some runs ended that have."""
+        """Return the results of those of the runs that have ended."""
         return {found.id: _outcome(found) for found in await self.control.ended(run_ids)}
 
     async def cancel(self, run_id: str) -> None:
-        """Ends a run and whatever came of it, and tells their bodies."""
+        """Cancel a run and all its descendants, and tell their bodies to stop."""
         ended: set[str] = set()
         doomed = {run_id}
         while doomed:
@@ -150,17 +152,17 @@ def _outcome(found: RunRow) -> RunOutcome:
 
 
 def error_text(error: RecordedError | None) -> str | None:
-    """An error in words; of our own ones their sentence is enough."""
+    """Return an error as text; for the engine's own errors the message is enough."""
     if error is None:
         return None
     return error.message if error.kind in _OWN_ERRORS else f"{error.kind}: {error.message}"
 
 
 def recovery_lock(location: Path | str) -> FileLock | None:
-    """Whoever holds it is the one worker on a file that takes over from the dead; a server needs none."""
+    """Return the lock of the one worker on a file that takes over runs of dead workers; a server needs none."""
     return FileLock(location.with_name(f"{location.name}-recovery")) if isinstance(location, Path) else None
 
 
 def set_up_lock(location: Path | str) -> FileLock | None:
-    """Held while a file is opened, since the library changes its tables outside of any transaction."""
+    """Return the lock for opening a file, since the library changes its tables outside a transaction."""
     return FileLock(location.with_name(f"{location.name}-setup")) if isinstance(location, Path) else None

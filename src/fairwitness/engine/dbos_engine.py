@@ -1,7 +1,7 @@
-"""The engine on DBOS: runs and children from queues, with ids, keys, leases and gates of our own.
+"""The engine on DBOS: runs and children from queues, with Fair Witness's own ids, keys, leases and gates.
 
-A worker is one per process, since the library behind it keeps itself in a global variable; engines that only control
-can be any number.
+A process can have one worker, since the library keeps itself in a global variable. It can have any number of engines
+that only control. `stranded` finds the runs that cannot continue on their own, with the reason and the repair.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from fairwitness.kit.killpoints import killpoint
 def stranded(
     runs: Iterable[RunInfo], misfits: Collection[str], living: Collection[str], flows: Collection[str], version: str
 ) -> tuple[StrandedRun, ...]:
-    """Looks at every run with what is known of the workers that live and the flows there are."""
+    """Return the runs that cannot continue, given the living workers and the known flows."""
     found = []
     for run in runs:
         reason = _reason(run, run.id in misfits, living, flows, version)
@@ -93,7 +93,10 @@ class DbosEngine:
         self._worker: EngineWorker | None = None
 
     async def open(self, *, worker: bool) -> None:
-        """As a worker it takes runs from the queue and recovers those of the dead; otherwise it only controls."""
+        """Open the engine.
+
+        A worker takes runs from the queue and recovers those of dead workers; other engines only control.
+        """
         if self._threads is not None:
             raise EngineError("the engine is open already", next_step="close it first")
         if worker:
@@ -107,7 +110,7 @@ class DbosEngine:
             self._opened = await loop.run_in_executor(
                 self._threads, EngineDatabase, self._where, self._flows, self._version, self._threads
             )
-            if self._opened.is_new:  # once launched, the library looks for new queues only now and again
+            if self._opened.is_new:  # a launched library looks for new queues only now and then
                 await self._opened.control.make_queues(self._cap)
             if worker:
                 started = EngineWorker(self._opened, self._flows, self._executor or _name(), self._cap)
@@ -121,7 +124,7 @@ class DbosEngine:
                 lock.release()
 
     async def close(self, *, grace_s: float = 5.0) -> None:
-        """Ends; runs that have not ended go on when a worker opens again."""
+        """Close the engine; runs that have not ended continue when a worker opens again."""
         if self._threads is None:
             return
         try:
@@ -143,7 +146,7 @@ class DbosEngine:
         global _at_work
         if _at_work is self:
             _at_work = None
-            # The library made its own threads those of the loop, and they ended with it.
+            # The library had set its own threads as the loop's default executor; they ended with it.
             asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
         self._worker = None
         if self._opened is not None:
@@ -160,11 +163,11 @@ class DbosEngine:
         return self._opened
 
     async def submit(self, run_id: str, flow: str, args: Json) -> None:
-        """Starts a run under an id of the caller's choice; again it changes nothing."""
+        """Start a run with an id chosen by the caller; a repeated call changes nothing."""
         await self._database.submit(run_id, flow, args)
 
     async def answer(self, run_id: str, gate: str, value: Json) -> bool:
-        """Answers a gate; only the first answer counts."""
+        """Answer a gate; return whether this is the first answer, the only one that counts."""
         text = encode(value)
         check_name(gate)
         await self._database.known(run_id)
@@ -174,13 +177,13 @@ class DbosEngine:
         return is_first
 
     async def cancel(self, run_id: str) -> None:
-        """Ends a run and its children; whoever works on them finds out within a moment."""
+        """Cancel a run and its children; their workers notice it within a moment."""
         await self._database.known(run_id)
         await self._database.cancel(run_id)
         self._look()
 
     async def rerun_from(self, run_id: str, key: str) -> None:
-        """Forgets the steps of an ended run from a key on, with the answers they had, and goes on from there."""
+        """Delete the steps of an ended run from a key on, with the answers of its gates, and continue from there."""
         run = await self._ended(run_id)
         steps = await self._database.control.steps(run_id, whole=False)
         position = next((position for position, name, _ in steps if name == key), None)
@@ -191,7 +194,7 @@ class DbosEngine:
         await self._database.control.rewind(run, position, self._version)
 
     async def resume(self, run_id: str) -> None:
-        """Goes on with a run that failed or was cancelled, with all it recorded but the failure of its last step."""
+        """Continue a failed or cancelled run with everything it recorded, except a failure of its last step."""
         run = await self._database.known(run_id)
         if run.status in (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED):
             steps = await self._database.control.steps(run_id)
@@ -199,7 +202,7 @@ class DbosEngine:
             try:
                 await self._database.control.rewind(run, last if failed else last + 1, self._version)
             except EngineError:
-                if (await self._database.known(run_id)).status in ENDED:  # and not resumed by another just now
+                if (await self._database.known(run_id)).status in ENDED:  # not resumed by another process meanwhile
                     raise
         elif run.status is ExecutionStatus.RUNNING:
             await self._database.call(self._database.leases.adopt, run_id)
@@ -211,19 +214,19 @@ class DbosEngine:
         return run
 
     async def outcome(self, run_id: str) -> RunOutcome | None:
-        """How a run ended; None while it has not."""
+        """Return the result of a run, or None if it has not ended."""
         return await self._database.outcome(run_id)
 
     async def runs(self) -> tuple[RunInfo, ...]:
-        """Every run, oldest first, children included."""
+        """Return all runs, oldest first, including children."""
         return tuple(_info(run) for run in await self._database.control.all())
 
     async def steps(self, run_id: str) -> tuple[StepInfo, ...]:
-        """The recorded steps of a run."""
+        """Return the recorded steps of a run, in order."""
         return tuple(StepInfo(key, failed) for _, key, failed in await self._database.control.steps(run_id))
 
     async def audit(self) -> tuple[StrandedRun, ...]:
-        """Runs that go on by themselves no more."""
+        """Return the runs that cannot continue on their own."""
         leases = await self._database.call(self._database.leases.all)
         living = {lease.executor for lease in leases if not lease.is_dead}
         runs = await self._database.control.all()
@@ -231,7 +234,7 @@ class DbosEngine:
         return stranded(map(_info, runs), misfits, living, self._database.flows, self._version)
 
     def _look(self) -> None:
-        """A worker in this very process need not wait for its next look."""
+        """Let a worker in this process check the database now instead of at its next poll."""
         if _at_work is not None and _at_work._worker is not None:
             _at_work._worker.look()
 
@@ -244,7 +247,7 @@ def _place(url_or_path: str | Path) -> Path | str:
 
 
 def _name() -> str:
-    """Of this process and no other, also not of one that had its number before."""
+    """Return a name that is unique to this process, even if its process id is reused."""
     me = this_process()
     return f"{me.host.partition('/')[0]}-{me.pid}-{me.started}-{secrets.token_hex(4)}"
 

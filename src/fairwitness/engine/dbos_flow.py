@@ -1,4 +1,4 @@
-"""What a body may do: steps with keys that are checked against the journal, gates, children and the time."""
+"""The operations of a body: steps with keys that are checked against the journal, gates, children and the time."""
 
 import math
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
@@ -12,43 +12,43 @@ from fairwitness.kit.clock import system_clock
 from fairwitness.kit.killpoints import killpoint
 
 _INSIDE: ContextVar[str] = ContextVar("inside")
-"""The step whose work runs here."""
+"""The step whose work runs in this context."""
 
 
 class FlowEngine(Protocol):
-    """What bodies need of the engine that runs them."""
+    """The operations that bodies need from the engine that runs them."""
 
     async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
-        """Runs the work as the next step of the body that calls, or gives what is recorded of it."""
+        """Run the work as the next step of the calling body, or return its recorded result."""
         ...
 
     async def ask(self, run_id: str, gate: str, timeout_s: float | None) -> None:
-        """Opens a gate."""
+        """Open a gate."""
         ...
 
     async def start_child(self, parent: str, child_id: str, flow: str, args: Json) -> None:
-        """Queues a child, once."""
+        """Queue a child, once."""
         ...
 
     async def cancel_child(self, parent: str, child_id: str) -> None:
-        """Ends a child and whatever came of it."""
+        """Cancel a child and all its descendants."""
         ...
 
     async def ended(self, run_ids: Collection[str]) -> frozenset[str]:
-        """Those of some runs that have ended: a look that costs little."""
+        """Return those of the runs that have ended; this is a cheap query."""
         ...
 
     async def outcomes(self, run_ids: Collection[str]) -> dict[str, RunOutcome]:
-        """How those of some runs ended that have."""
+        """Return the results of those of the runs that have ended."""
         ...
 
     async def silent(self, run_ids: Collection[str]) -> dict[str, float]:
-        """How long those of some runs that somebody has have given no sign of life."""
+        """Return the seconds since the last heartbeat of those of the runs that a worker has."""
         ...
 
 
 class DbosFlow:
-    """One body's way through its journal."""
+    """The operations of one body, checked against its journal."""
 
     def __init__(self, runner: FlowEngine, running: RunningBody, recorded: Mapping[int, str]) -> None:
         self._runner = runner
@@ -57,17 +57,17 @@ class DbosFlow:
         self._positions = {key: position for position, key in recorded.items()}
         self._asked: set[str] = set()
         self.misfit: EngineError | None = None
-        """Why the code does not fit the journal. From then on nothing of this body counts, also if it caught it."""
+        """Why the code does not fit the journal; once set, the run fails even if the body catches the error."""
 
     @property
     def run_id(self) -> str:
-        """The run this body belongs to."""
+        """Return the id of the run that this body belongs to."""
         return self._running.run_id
 
     async def step(
         self, key: str, work: Callable[[], Awaitable[Json]], *, timeout_s: float | None = None, attempts: int = 1
     ) -> Json:
-        """Runs the work once and records what it gave; on replay gives what is recorded."""
+        """Run the work once, record its result and return it; on replay return the recorded result."""
         if attempts < 1:
             raise EngineError(f"step {key} of {self.run_id} has {attempts} attempts", next_step="give it one or more")
         self._check_time(key, timeout_s)
@@ -87,7 +87,7 @@ class DbosFlow:
         return await self._recorded_result(key, attempt)
 
     async def gate(self, key: str, *, timeout_s: float | None = None) -> Json:
-        """Waits for an answer; None when the time is up."""
+        """Wait for an answer; return None when the time is up."""
         self._check_time(key, timeout_s)
         self._next(key)
 
@@ -98,18 +98,18 @@ class DbosFlow:
         return await self._recorded_result(key, wait)
 
     async def submit(self, child_id: str, flow: str, args: Json) -> None:
-        """Starts a child, once."""
+        """Start a child, once."""
         self._go_on()
         await self._runner.start_child(self.run_id, child_id, flow, args)
 
     async def outcome(self, child_id: str) -> RunOutcome | None:
-        """How a child ended."""
+        """Return the result of a child, or None if it has not ended."""
         self._go_on()
         return (await self._runner.outcomes(await self._runner.ended([child_id]))).get(child_id)
 
     async def wait(self, child_ids: Collection[str], *, timeout_s: float) -> Mapping[str, RunOutcome]:
-        """Until one of these children has ended or the time is up."""
-        if timeout_s != 0:  # without any time: what is known now
+        """Wait until one of these children has ended or the time is up; return the outcomes of all that ended."""
+        if timeout_s != 0:  # a time of 0 returns the current outcomes
             self._check_time("waiting for children", timeout_s)
         self._go_on()
         children = frozenset(child_ids)
@@ -119,17 +119,17 @@ class DbosFlow:
         return await self._runner.outcomes(ended)
 
     async def silent(self, child_ids: Collection[str]) -> Mapping[str, float]:
-        """How long children have given no sign of life."""
+        """Return the seconds since the last heartbeat of each child that a worker has."""
         self._go_on()
         return await self._runner.silent(child_ids)
 
     async def cancel(self, child_id: str) -> None:
-        """Ends a child and whatever came of it."""
+        """Cancel a child and all its descendants."""
         self._go_on()
         await self._runner.cancel_child(self.run_id, child_id)
 
     async def now(self, key: str) -> float:
-        """The time, recorded."""
+        """Return the time, recorded like a step."""
 
         async def look() -> Json:
             return system_clock().timestamp()
@@ -139,7 +139,7 @@ class DbosFlow:
         return moment
 
     def finish(self) -> None:
-        """At the end of a body: every step that stands in the journal must have been asked for."""
+        """Check at the end of a body that it called every step in the journal."""
         if self.misfit is None:
             for position, key in sorted(self._recorded.items()):
                 if key not in self._asked:
@@ -160,7 +160,7 @@ class DbosFlow:
         self._running.go_on()
 
     def _next(self, key: str) -> None:
-        """The next place in the journal must hold this key, and no other place may."""
+        """Check that the next position of the journal has this key, and that no other position has it."""
         self._go_on()
         check_name(key)
         inside = _INSIDE.get(None)

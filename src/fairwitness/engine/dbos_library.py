@@ -1,17 +1,19 @@
-"""The one module that knows DBOS: its settings, its calls and its errors, in our words.
+"""The only module that uses DBOS: its settings, its calls and its errors, translated to Fair Witness's types.
 
-It is imported inside functions only, since it costs half a second: whoever does not work a queue never loads it.
+DBOS is imported inside functions only, since that takes half a second: a process that does not work on a queue never
+loads it.
 
-Everything goes through its public calls, but for what they cannot do in one statement with our own tables. An upgrade
-has to be held against this list, and `tests/engine/test_dbos_tables.py` does so with the installed version:
+Everything uses its public calls, except what they cannot do in one statement with Fair Witness's own tables. An upgrade
+of DBOS must be checked against this list; `tests/engine/test_dbos_tables.py` does so for the installed version:
 
 - we write `workflow_status`: a run that is PENDING goes back to its queue as ENQUEUED, with `owner_xid` and
   `started_at_epoch_ms` empty, if its `executor_id` is still the one we saw (`leases.py`);
-- we read `workflow_status`: `workflow_uuid`, `status`, `executor_id`, and `started_at_epoch_ms` as when a run was taken
-  (`bodies.py`); and whether there is such a table (`tables.py`);
-- we know every word that can be a status, and which of them mean that a run has ended (`run_row.py`);
-- we call `queue_worker_thread` of its module `_queue`, with a wake-up in place of the event that ends it (`queue_wakeup.py`);
-- of a step we rely on its `function_id` counting from 1 in the order in which a body asks (`dbos_flow.py`).
+- we read `workflow_status`: `workflow_uuid`, `status`, `executor_id`, and `started_at_epoch_ms` as the time when a run
+  was taken (`bodies.py`); and whether there is such a table (`tables.py`);
+- we know all values of a status, and which of them mean that a run has ended (`run_row.py`);
+- we call `queue_worker_thread` of its module `_queue`, with a wake-up in place of the event that ends it
+  (`queue_wakeup.py`);
+- we rely on the `function_id` of steps counting from 1 in the order in which a body calls them (`dbos_flow.py`).
 """
 
 import asyncio
@@ -37,11 +39,11 @@ _QUEUE_POLL_S = 0.1
 _NOTICE_POLL_S = 0.25
 
 Start = Callable[[str, str, Json, tuple[str, ...]], Awaitable[Encoded]]
-"""What a run that was taken from a queue begins with: its id, its flow, its arguments and the runs it comes of."""
+"""Starts a run that was taken from a queue; the arguments are its id, its flow, its arguments and its ancestors."""
 
 
 def make_file(path: Path) -> None:
-    """Makes the library's tables in a new file. It appears whole: the library's own way is no transaction."""
+    """Create the library's tables in a new file. The file appears complete: the library's migration is not atomic."""
     from dbos import DBOS
 
     _quiet()
@@ -62,7 +64,7 @@ def make_file(path: Path) -> None:
 
 
 def make_schema(url: str) -> None:
-    """Makes the library's tables on a server."""
+    """Create the library's tables on a server."""
     from dbos import DBOS
 
     _quiet()
@@ -70,7 +72,7 @@ def make_schema(url: str) -> None:
 
 
 def _quiet() -> None:
-    """Nothing is printed: even a cancelled run would leave a trace on the screen."""
+    """Silence the library's log, since even a cancelled run would print a traceback."""
     logger = logging.getLogger("dbos")
     logger.setLevel(logging.CRITICAL)
     logger.propagate = False
@@ -79,14 +81,14 @@ def _quiet() -> None:
 
 
 class JournalStore:
-    """Where the library keeps its journal: a file or a server."""
+    """The library's journal: a file or a server."""
 
     def __init__(self, location: Path | str) -> None:
         _quiet()
         self.engine = connect(location)
 
     def dispose(self) -> None:
-        """Lets go of it."""
+        """Close the connections."""
         self.engine.dispose()
 
 
@@ -104,11 +106,11 @@ class DbosControl:
         )
 
     def destroy(self) -> None:
-        """Closes its connections."""
+        """Close the client's connections."""
         self._client.destroy()
 
     async def make_queues(self, cap: int) -> None:
-        """Those of runs and of their children, and with this cap those of later generations that there are."""
+        """Create the queues of runs and of their children, and set this cap on existing queues of later generations."""
         await self._client.register_queue_async(RUNS, polling_interval_sec=_QUEUE_POLL_S)
         killpoint("engine.queue.made")
         known = {queue.name for queue in await self._client.list_queues_async()}
@@ -117,14 +119,14 @@ class DbosControl:
                 await self.make_queue(generation, cap)
 
     async def make_queue(self, generation: int, cap: int) -> None:
-        """Of one generation of children each worker takes at most so many at a time."""
+        """Create the queue of one generation of children; each worker takes at most `cap` of them at a time."""
         await self._client.register_queue_async(
             queue_of(generation), polling_interval_sec=_QUEUE_POLL_S, worker_concurrency=cap
         )
         killpoint("engine.queue.made")
 
     async def enqueue(self, run_id: str, flow: str, args: Json, version: str, above: tuple[str, ...]) -> None:
-        """Queues a run, once."""
+        """Queue a run, once."""
         with _our_errors():
             await self._client.enqueue_async(
                 {
@@ -139,26 +141,26 @@ class DbosControl:
             )
 
     async def find(self, run_id: str, *, whole: bool = True) -> RunRow | None:
-        """One run."""
+        """Return one run, or None."""
         listed = await self._client.list_workflows_async(workflow_ids=[run_id], load_input=False, load_output=whole)
         return run_row(listed[0]) if listed else None
 
     async def ended(self, run_ids: Collection[str]) -> list[RunRow]:
-        """Those of some runs that have ended, whole."""
+        """Return those of the runs that have ended, with their results."""
         listed = []
         for ids in batched(run_ids):
             listed += await self._client.list_workflows_async(workflow_ids=ids, status=ENDED_STATUSES, load_input=False)
         return [run_row(one) for one in listed]
 
     async def all(self) -> list[RunRow]:
-        """Every run, oldest first. Only of failed ones is it told what they left."""
+        """Return all runs, oldest first; only failed ones include their error."""
         listed = await self._client.list_workflows_async(load_input=False, load_output=False)
         failed = await self._client.list_workflows_async(status="ERROR", load_input=False)
         errors = {one.workflow_id: run_row(one) for one in failed}
         return [errors.get(one.workflow_id) or run_row(one) for one in listed]
 
     async def waiting_children(self) -> list[RunRow]:
-        """Children that have not ended."""
+        """Return the children that have not ended."""
         queues = [queue_of(generation) for generation in range(1, DEEPEST_GENERATION + 1)]
         listed = await self._client.list_workflows_async(
             queue_name=queues, status=OPEN_STATUSES, load_input=False, load_output=False
@@ -166,7 +168,7 @@ class DbosControl:
         return [run_row(one) for one in listed]
 
     async def steps(self, run_id: str, *, whole: bool = True) -> list[tuple[int, str, bool]]:
-        """Position, key and failure of each recorded step; not whole, the failure is not looked at."""
+        """Return position, key and failure of each recorded step; unless `whole`, the failure is not loaded."""
         listed = await self._client.list_workflow_steps_async(run_id, load_output=whole)
         return [
             (one["function_id"], one["function_name"], whole and not _is_good(one["output"]))
@@ -174,11 +176,11 @@ class DbosControl:
         ]
 
     async def cancel(self, run_ids: Collection[str]) -> None:
-        """Ends runs that have not ended."""
+        """Cancel those of the runs that have not ended."""
         await self._client.cancel_workflows_async(list(run_ids))
 
     async def rewind(self, run: RunRow, position: int, version: str) -> None:
-        """Forgets what an ended run recorded from a position on, and queues it."""
+        """Delete what an ended run recorded from a position on, and queue it."""
         with _our_errors():
             await self._client.rewind_workflow_async(
                 run.id,
@@ -198,7 +200,7 @@ def _serializer() -> Any:
 
 
 class DbosWorker:
-    """The library at work in this process. There can be one: it keeps itself in a variable of its module."""
+    """The library's worker in this process. There can be only one: the library keeps it in a module variable."""
 
     def __init__(self, store: JournalStore, executor: str, version: str) -> None:
         from dbos import DBOS, DBOSConfig
@@ -219,7 +221,7 @@ class DbosWorker:
         self._wakeups = QueueWakeups(self._look)
 
     def launch(self, flows: Collection[str], start: Start) -> None:
-        """Begins to take runs. They run on the loop of whoever calls."""
+        """Start to take runs; they run on the event loop of the caller."""
         for flow in flows:
             self._register(flow, start)
         self._library.launch()
@@ -227,17 +229,17 @@ class DbosWorker:
     def _register(self, flow: str, start: Start) -> None:
         library = self._library
 
-        # A run may be begun any number of times: every restart while it waits for a person is one.
+        # A run may be started any number of times: each restart while it waits for a person is one.
         @library.workflow(name=flow, max_recovery_attempts=None)
         async def run(args: Json, above: list[str] | str | None) -> Encoded:
             run_id = library.workflow_id
             assert run_id is not None
-            if not isinstance(above, list):  # as a version before this one queued it
+            if not isinstance(above, list):  # queued by an earlier version
                 above = [] if above is None else [above]
             return await start(run_id, flow, args, tuple(above))
 
     async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
-        """The work as the next step of the run whose body calls."""
+        """Run the work as the next step of the calling body's run, or return its recorded result."""
         from dbos import error
 
         async def named() -> Encoded:
@@ -251,7 +253,7 @@ class DbosWorker:
             raise asyncio.CancelledError(str(lost)) from None
 
     def wake(self, generation: int) -> None:
-        """There is room for children of a generation: looks for some now."""
+        """Poll the queue of a generation now, because there is room for children."""
         self._wakeups.wake(generation)
 
     def _look(self, wakeup: QueueWakeup, generation: int) -> None:
@@ -262,7 +264,7 @@ class DbosWorker:
             queue_worker_thread(wakeup, self._instance, queue)
 
     def destroy(self) -> None:
-        """Ends its threads. Not on the loop, which they may be waiting for."""
+        """End the library's threads. Do not call this on the event loop, for which they may be waiting."""
         self._wakeups.end()
         self._library.destroy(destroy_registry=True)
 

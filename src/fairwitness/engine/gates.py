@@ -1,7 +1,7 @@
-"""What gates were told: the first answer to each is kept, whether or not anybody waits for it yet.
+"""The answers of gates: the first answer to each is kept, whether or not a body waits for it yet.
 
-The library has messages for this. They do not say whose came first, are recorded without a key, and hold a body that
-was cancelled; a row with a primary key has none of these faults.
+The library has messages for this, but they do not tell which came first, are recorded without a key, and block a
+cancelled body. A row with a primary key has none of these problems.
 """
 
 from collections.abc import Collection
@@ -11,11 +11,11 @@ from fairwitness.db.base import Database, Transaction
 from fairwitness.engine.tables import Tables
 
 NO_ANSWER = "null"
-"""What a gate is told when its time is up: from then on every answer is too late."""
+"""The answer of a gate whose time is up; every later answer is too late."""
 
 
 class GateAnswer(NamedTuple):
-    """A gate that is waited for, and what it was told; None if its time is up."""
+    """A gate and its answer; None if its time is up."""
 
     run_id: str
     gate: str
@@ -30,7 +30,7 @@ class Gates:
         self._tables = tables
 
     def ask(self, run_id: str, gate: str, timeout_s: float | None) -> None:
-        """Opens a gate. Until when it waits is settled the first time, so that a restart gives it no more."""
+        """Open a gate. Its deadline is set the first time, so that a restart does not extend it."""
         table, now = self._tables.gate, self._tables.now
         until = "NULL" if timeout_s is None else f"{now} + ?"
         self._database.write(
@@ -42,7 +42,7 @@ class Gates:
         )
 
     def answer(self, run_id: str, gate: str, text: str) -> bool:
-        """Keeps an answer if it is the first."""
+        """Store an answer if it is the first; return whether it is."""
         return bool(
             self._database.write(
                 lambda transaction: transaction.run(
@@ -55,7 +55,7 @@ class Gates:
         )
 
     def answered(self, run_ids: Collection[str]) -> list[GateAnswer]:
-        """The gates of some runs that were answered or have no time left."""
+        """Return the gates of these runs that were answered or have no time left."""
         if not run_ids:
             return []
         signs = ", ".join("?" * len(run_ids))
@@ -67,7 +67,7 @@ class Gates:
         return [GateAnswer(*row) for row in rows]
 
     def forget(self, run_id: str, gates: Collection[str]) -> None:
-        """Takes gates back as if they had never been opened, and with them those that nobody answered."""
+        """Delete gates as if they had never been opened, and all gates of the run without an answer."""
         table = self._tables.gate
 
         def work(transaction: Transaction) -> None:

@@ -1,4 +1,4 @@
-"""What crosses the engine is JSON: how values and errors are written into the journal and read from it."""
+"""Writes values and errors into the journal as JSON, and reads them from it."""
 
 import json
 import re
@@ -7,22 +7,25 @@ from dataclasses import dataclass
 from fairwitness.engine.base import EngineError, Json
 
 FORMAT = "fairwitness-json-1"
-"""The name under which everything in the journal is written; old runs are read by it."""
+"""The name of the format of the journal's values; old runs are read by it."""
 
 _ERROR_SIGN = "!"
-"""Begins a recorded error; no JSON text begins so."""
+"""The first character of a recorded error; no JSON text starts with it."""
 _LONGEST_MESSAGE = 10_000
 
 DEEPEST = 200
-"""Lists in lists in mappings. Python itself ends somewhere below a thousand, and sooner where the caller stands deeper:
-what was written must not be too deep for whoever reads it."""
+"""The maximum nesting of lists and mappings.
+
+Python's limit is below a thousand, and lower if the caller is deep in the stack: what was written must be readable
+everywhere.
+"""
 _TOO_DEEP = f"it is nested more than {DEEPEST} deep"
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
 class RecordedError(Exception):
-    """An error that stands in the journal: the name of its class and its message."""
+    """An error in the journal: the name of its class and its message."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -31,20 +34,20 @@ class RecordedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A value that is JSON text already."""
+    """A value that is already JSON text."""
 
     text: str
 
 
 def encode(value: Json) -> str:
-    """A value as JSON text in plain ASCII, which every database can hold and every reader can read."""
+    """Return a value as JSON text in plain ASCII, which every database can store and every reader can read."""
     try:
         text = json.dumps(value, allow_nan=False, separators=(",", ":"))
         if _depth(text) <= DEEPEST:
             return text
         reason: Exception = ValueError(_TOO_DEEP)
     except RecursionError:
-        reason = ValueError(_TOO_DEEP)  # how deep that is depends on who calls, so the sentence does not say
+        reason = ValueError(_TOO_DEEP)  # the actual depth depends on the caller, so the message does not state it
     except (TypeError, ValueError) as error:
         reason = error
     raise EngineError(
@@ -54,7 +57,7 @@ def encode(value: Json) -> str:
 
 
 def _depth(text: str) -> int:
-    """How deep the lists and mappings of a text are nested; of one with few of them, an upper bound."""
+    """Return how deep the lists and mappings of a text are nested; 0 if it has too few to exceed the limit."""
     if text.count("[") + text.count("{") <= DEEPEST:
         return 0
     depth = deepest = 0
@@ -65,44 +68,44 @@ def _depth(text: str) -> int:
 
 
 def decode(text: str) -> Json:
-    """The value of a text that `encode` made."""
-    return json.loads(text)  # type: ignore[no-any-return]  # JSON is what this type says
+    """Return the value of a text that `encode` made."""
+    return json.loads(text)  # type: ignore[no-any-return]  # json.loads returns exactly this type
 
 
 def tellable(error: BaseException) -> str:
-    """The message of any error as text that can be stored, whatever the error does when it is asked for it."""
+    """Return the message of any error as text that can be stored, even if the error's own `__str__` fails."""
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001  # a stranger's error may break while it is spelled
+    except Exception:  # noqa: BLE001  # a foreign error may fail when it is converted to text
         return f"(a {type(error).__name__} that cannot be told)"
     return message[:_LONGEST_MESSAGE].replace("\0", "\\0").encode(errors="backslashreplace").decode()
 
 
 def check_name(name: str) -> None:
-    """Of a run, a step or a gate: something every database can hold and a person can read."""
+    """Check the name of a run, a step or a gate: every database can store it and a person can read it."""
     if not name.strip() or not name.isprintable():
         raise EngineError(f"{name!r} cannot name a run, a step or a gate", next_step="give it letters and digits")
 
 
 class JsonSerializer:
-    """The journal's own format, in place of pickles: what is read from a shared database runs nothing."""
+    """The journal's own format instead of pickle: reading from a shared database executes no code."""
 
     def name(self) -> str:
-        """Stands beside every value."""
+        """Return the name of the format, which is stored beside every value."""
         return FORMAT
 
     def serialize(self, data: object) -> str:
-        """The text of a value, of the arguments of a run, or of what it raised."""
+        """Return the text of a value, of the arguments of a run, or of an error that it raised."""
         if isinstance(data, Encoded):
             return data.text
         if isinstance(data, RecordedError):
             return _ERROR_SIGN + encode([data.kind, data.message])
         if isinstance(data, BaseException):
             return _ERROR_SIGN + encode([type(data).__name__, tellable(data)])
-        return encode(data)  # type: ignore[arg-type]  # whatever is no JSON is refused by encode
+        return encode(data)  # type: ignore[arg-type]  # encode refuses anything that is not JSON
 
     def deserialize(self, text: str) -> object:
-        """What `serialize` was given."""
+        """Return the value that was given to `serialize`."""
         if not text.startswith(_ERROR_SIGN):
             return decode(text)
         kind, message = json.loads(text[len(_ERROR_SIGN) :])

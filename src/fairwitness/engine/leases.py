@@ -1,4 +1,7 @@
-"""Who works: a row with a heartbeat for every worker, and the one transaction that takes over what a dead one had."""
+"""Leases of workers: a row with a heartbeat for each, and the transaction that takes over the runs of a dead worker.
+
+`LeaseKeeper` sends the heartbeats in a thread, so that a busy event loop cannot delay them.
+"""
 
 import threading
 import time
@@ -13,12 +16,12 @@ from fairwitness.kit.killpoints import killpoint
 
 HEARTBEAT_S = 5.0
 DEAD_AFTER_S = 30.0
-"""How long a worker on another machine may be silent; on this one its process is looked at instead."""
+"""How long a worker on another machine may be silent; on this machine its process is checked instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """One worker, when it was last heard of, and at which of its heartbeats."""
+    """One worker, the time since its last heartbeat, and the number of that heartbeat."""
 
     executor: str
     process: ProcessIdentity
@@ -29,7 +32,7 @@ class Lease:
 
     @property
     def is_dead(self) -> bool:
-        """Gone from this machine, or silent for too long on another."""
+        """Return whether the process is gone from this machine, or silent for too long on another."""
         gone = is_gone(self.process)
         return self.silent_s > DEAD_AFTER_S if gone is None else gone
 
@@ -42,7 +45,7 @@ class Leases:
         self._tables = tables
 
     def join(self, executor: str, process: ProcessIdentity, cap: int) -> None:
-        """A worker's first sign of life. It comes before anything is taken from a queue."""
+        """Add the row of a worker. This comes before it takes anything from a queue."""
         table, now = self._tables.lease, self._tables.now
         joined = self._database.write(
             lambda transaction: transaction.run(
@@ -57,7 +60,7 @@ class Leases:
             )
 
     def beat(self, executor: str) -> bool:
-        """A sign of life; False if somebody took this worker for dead and has what it had."""
+        """Record a heartbeat; return False if this worker was taken for dead and its runs were taken over."""
         table, now = self._tables.lease, self._tables.now
         return bool(
             self._database.write(
@@ -69,7 +72,7 @@ class Leases:
         )
 
     def all(self) -> list[Lease]:
-        """Every worker there is a row of."""
+        """Return all workers that have a row."""
         rows = self._database.read(
             f"SELECT executor, host, pid, started, {self._tables.now} - heartbeat, epoch, cap "  # noqa: S608
             f"FROM {self._tables.lease}"
@@ -80,10 +83,10 @@ class Leases:
         ]
 
     def take_over(self, lease: Lease) -> bool:
-        """Removes a worker and queues what it had, all or nothing; False if it lives or another was quicker.
+        """Remove a worker and queue its runs again, atomically; return False if it lives or another process was faster.
 
-        The library's own calls for this do not ask who has a run now, so of two takers the slower one would start
-        again what the quicker one already runs. Here only what the dead one still has is queued.
+        The library's own calls for this do not check who has a run now, so the slower of two processes would restart
+        what the faster one already runs. Here only the runs that the dead worker still has are queued.
         """
 
         def work(transaction: Transaction) -> bool:
@@ -98,7 +101,7 @@ class Leases:
         return self._database.write(work)
 
     def leave(self, executor: str) -> None:
-        """A worker's own end: what it has not finished is queued for whoever comes next."""
+        """Remove the row of a worker that ends; its unfinished runs are queued for other workers."""
 
         def work(transaction: Transaction) -> None:
             if transaction.run(f"DELETE FROM {self._tables.lease} WHERE executor = ? RETURNING 1", (executor,)):  # noqa: S608
@@ -111,7 +114,7 @@ class Leases:
         transaction.run(f"{self._queued} AND executor_id = ?", (executor,))
 
     def give_back(self, run_id: str, executor: str) -> None:
-        """Queues a run again that a worker has taken and has no body of."""
+        """Queue a run again that a worker has taken but has no body for."""
 
         def work(transaction: Transaction) -> None:
             transaction.run(
@@ -123,14 +126,14 @@ class Leases:
         self._database.write(work)
 
     def adopt(self, run_id: str) -> None:
-        """Queues a run again whose worker has no row at all, as after a database was put back from a copy."""
+        """Queue a run again whose worker has no row, as after a database was restored from a backup."""
         living = f"SELECT executor FROM {self._tables.lease}"  # noqa: S608
         statement = f"{self._queued} AND workflow_uuid = ? AND executor_id NOT IN ({living})"
         self._database.write(lambda transaction: transaction.run(statement, (run_id,)))
 
     @property
     def _queued(self) -> str:
-        """Back to the queue a run came from; what is added says which, and that it is still whose it was."""
+        """Return the statement that queues runs again; the caller adds a condition on run and current worker."""
         return (
             f"UPDATE {self._tables.run} SET status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL "  # noqa: S608
             "WHERE status = 'PENDING'"
@@ -139,11 +142,11 @@ class Leases:
 
 _LOOK_S = 0.5
 _GIVE_UP_S = DEAD_AFTER_S - HEARTBEAT_S
-"""Without a heartbeat for so long, others are about to take over: what runs here is stopped first."""
+"""After this time without a heartbeat other workers are about to take over, so the bodies here are stopped first."""
 
 
 class LeaseKeeper:
-    """The lease of one worker."""
+    """Keeps the lease of one worker alive, and takes over the runs of dead workers."""
 
     def __init__(
         self, leases: Leases, executor: str, cap: int, lock: FileLock | None, lost: Callable[[], None]
@@ -158,7 +161,7 @@ class LeaseKeeper:
         self._thread = threading.Thread(target=self._keep, name="fairwitness-engine-lease", daemon=True)
 
     def join(self) -> int:
-        """Takes over what the dead had, and becomes a worker; gives the largest cap of all there are."""
+        """Take over the runs of dead workers and become a worker; return the largest cap of all workers."""
         self.take_over()
         self._leases.join(self._executor, self._process, self._cap)
         killpoint("engine.lease.joined")
@@ -166,7 +169,7 @@ class LeaseKeeper:
         return max(lease.cap for lease in self._leases.all())
 
     def leave(self, *, hand_over: bool) -> None:
-        """Is no worker any more. What is not handed over stays this process's until it ends."""
+        """Stop being a worker. Runs that are not handed over stay with this process until it ends."""
         self._end.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -177,7 +180,7 @@ class LeaseKeeper:
             self._lock.release()
 
     def take_over(self) -> None:
-        """Whatever dead workers had is queued again. On one file, one worker at a time does this."""
+        """Queue the runs of dead workers again. On a file only one worker at a time does this."""
         if self._lock is None or self._lock.try_acquire():
             for lease in self._leases.all():
                 if lease.is_dead:
@@ -190,11 +193,12 @@ class LeaseKeeper:
             try:
                 if time.monotonic() - heard >= HEARTBEAT_S:
                     if not self._leases.beat(self._executor):
-                        # Taken for dead: its bodies find their places gone and stop; it goes on as if it had just come.
+                        # It was taken for dead: its bodies lose their rows and stop, and the worker joins again as a
+                        # new one.
                         self._leases.join(self._executor, self._process, self._cap)
                     killpoint("engine.lease.beat")
                     heard = time.monotonic()
                 self.take_over()
-            except Exception:  # noqa: BLE001  # a database or disk that is busy or away; the next look may find it
+            except Exception:  # noqa: BLE001  # database or disk busy or unreachable; the next round may succeed
                 if self._lock is None and time.monotonic() - heard > _GIVE_UP_S:
                     self._lost()

@@ -1,4 +1,4 @@
-"""Which process is which, whether it lives, and locks on files that die with their holder."""
+"""Identifies processes, checks whether they live, and locks files with locks that end with their holder."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ _PAUSE_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process, told apart from all that had or will have its number."""
+    """A process, distinguished from all others that had or will have its process id."""
 
     host: str
     pid: int
@@ -22,19 +22,19 @@ class ProcessIdentity:
 
 
 def this_process() -> ProcessIdentity:
-    """The process that asks."""
+    """Return the identity of this process."""
     return ProcessIdentity(_host(), os.getpid(), _started(os.getpid()))
 
 
 def is_gone(process: ProcessIdentity) -> bool | None:
-    """Whether a process has ended; None if it is on another machine and cannot be looked at."""
+    """Return whether a process has ended; None if it is on another machine and cannot be checked."""
     if process.host != _host():
         return None
     return _started(process.pid) != process.started
 
 
 def _host() -> str:
-    """This machine since it was started, and the numbers by which processes are known here."""
+    """Return an id of this machine, its boot and its process id namespace."""
     parts = [socket.gethostname()]
     for place in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
         path = Path(place)
@@ -46,7 +46,7 @@ def _host() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process began, in ticks since the machine did; "gone" if it ended or only waits to be buried."""
+    """Return when a process started, in ticks since boot; "gone" if it has ended or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -55,7 +55,7 @@ def _started(pid: int) -> str:
 
 
 def _looked_up(pid: int) -> str:
-    """Where the system keeps no such times, all that can be told is that there is a process."""
+    """Return whether the process exists, for systems that do not tell when it started."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -66,7 +66,7 @@ def _looked_up(pid: int) -> str:
 
 
 class FileLock:
-    """An advisory lock on a file of its own; it goes when its holder does, also by a crash."""
+    """An advisory lock on a separate file; it ends with its holder, also in a crash."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -74,12 +74,12 @@ class FileLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this object holds it."""
+        """Return whether this object holds the lock."""
         return self._handle is not None
 
     def try_acquire(self) -> bool:
-        """Takes it if nobody has it; True if it is now, or was already, ours."""
-        import fcntl  # here and not above: not every system has it
+        """Take the lock if it is free; return whether this object holds it now."""
+        import fcntl  # imported here because not every system has it
 
         if self._handle is not None:
             return True
@@ -96,7 +96,7 @@ class FileLock:
         return True
 
     async def acquire(self, patience_s: float) -> None:
-        """Waits for it."""
+        """Wait for the lock; raise `EngineError` when the patience ends."""
         give_up = time.monotonic() + patience_s
         while not self.try_acquire():
             if time.monotonic() > give_up:
@@ -107,7 +107,7 @@ class FileLock:
             await asyncio.sleep(_PAUSE_S)
 
     def release(self) -> None:
-        """Lets it go; the file stays, since removing it would let two hold it at once."""
+        """Release the lock; the file stays, since removing it would allow two holders at once."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

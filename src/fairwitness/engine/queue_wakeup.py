@@ -1,4 +1,4 @@
-"""Wake-ups that make a worker poll a queue at once; the library itself polls every tenth of a second at most."""
+"""Wake-ups that make a worker poll a queue at once; the library itself polls only every tenth of a second."""
 
 import threading
 import time
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 _BREATH_S = 0.01
-"""Between two looks: what the first one took must have begun, or the second would count it as room."""
+"""The minimum time between two polls: what the first took must have started, or the second counts it as room."""
 
 Look: TypeAlias = Callable[["QueueWakeup", int], None]
-"""Looks into the queue of a generation each time the wake-up has been waited for, until it is set."""
+"""Polls the queue of a generation whenever the wake-up's `wait` returns, until the wake-up is set."""
 
 
 class QueueWakeup(threading.Event):
-    """Given to the library as the event that ends a look-out. It waits to be rung instead of for a time."""
+    """An event for the library's polling thread: `wait` returns when it is woken instead of after a time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,16 +21,16 @@ class QueueWakeup(threading.Event):
         self._waited = 0.0
 
     def wake(self) -> None:
-        """There is reason to look."""
+        """Request a poll."""
         self._woken.set()
 
     def set(self) -> None:
-        """There is nothing to look for any more."""
+        """End the polling."""
         super().set()
         self._woken.set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until it is rung; True if it was for the last time."""
+        """Wait until it is woken; return True if the polling ends."""
         self._woken.wait()
         if not self.is_set():
             time.sleep(max(0.0, self._waited + _BREATH_S - time.monotonic()))
@@ -40,14 +40,14 @@ class QueueWakeup(threading.Event):
 
 
 class QueueWakeups:
-    """One for each generation of children that ever had reason to ring."""
+    """The wake-ups of all generations of children that needed one so far."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
         self._wakeups: dict[int, tuple[QueueWakeup, threading.Thread]] = {}
 
     def wake(self, generation: int) -> None:
-        """Has the queue of a generation looked into, soon and elsewhere."""
+        """Request a poll of the queue of a generation, in another thread."""
         wakeup, thread = self._wakeups.get(generation, (None, None))
         if wakeup is None or thread is None or not thread.is_alive():
             wakeup = QueueWakeup()
@@ -59,7 +59,7 @@ class QueueWakeups:
         wakeup.wake()
 
     def end(self) -> None:
-        """Looks no more; what is being looked at is waited for."""
+        """End the polling, and wait for polls that are running."""
         for wakeup, _ in self._wakeups.values():
             wakeup.set()
         for _, thread in self._wakeups.values():

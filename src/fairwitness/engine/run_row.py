@@ -1,4 +1,4 @@
-"""A run as the library has it, in our words, and the queue that it waits in."""
+"""A run as the library stores it, in the engine's own types, and the queue that it waits in."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,8 +7,11 @@ from fairwitness.engine.base import ExecutionStatus, Json
 from fairwitness.engine.json_values import RecordedError
 
 RUNS, CHILDREN = "fairwitness-runs", "fairwitness-children"
-"""Runs wait for their children and for people, so they have a queue without a limit. Children may wait for children of
-their own, so each generation of them has a queue with the cap: nobody takes the room of those it waits for."""
+"""The names of the queues.
+
+Runs wait for their children and for people, so their queue has no limit. Children may wait for children of their own,
+so each generation has its own queue with the cap: no child takes the room of those it waits for.
+"""
 
 _STATUS = {
     "ENQUEUED": ExecutionStatus.QUEUED,
@@ -21,12 +24,12 @@ _STATUS = {
 }
 OPEN_STATUSES = ["ENQUEUED", "DELAYED", "PENDING"]
 ENDED_STATUSES = [status for status in _STATUS if status not in OPEN_STATUSES]
-"""What the library says of runs that have not ended, and of those that have."""
+"""The library's statuses of runs that have ended; `OPEN_STATUSES` are those of the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run as the library has it."""
+    """One run as the library stores it."""
 
     id: str
     flow: str
@@ -35,18 +38,18 @@ class RunRow:
     executor: str | None
     parent: str | None
     generation: int
-    """0 of a run, 1 of its children, 2 of their children."""
+    """0 for a run, 1 for its children, 2 for their children."""
     value: Json = None
     error: RecordedError | None = None
 
 
 def queue_of(generation: int) -> str:
-    """Where runs of a generation wait."""
+    """Return the name of the queue of a generation."""
     return RUNS if generation == 0 else CHILDREN if generation == 1 else f"{CHILDREN}-{generation}"
 
 
 def run_row(status: Any) -> RunRow:
-    """A run as it was read."""
+    """Return a run from the library's status."""
     error, attributes = status.error, status.attributes or {}
     parent = attributes.get("parent")
     if status.status == "MAX_RECOVERY_ATTEMPTS_EXCEEDED":

@@ -1,4 +1,4 @@
-"""One body at work in this process: what it waits for, and how it is told to stop."""
+"""One body that runs in this process: what it waits for, and how it is stopped."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,7 +8,7 @@ from fairwitness.engine.base import Json
 
 
 class RunningBody:
-    """Where a body works. Everything it waits for is known here, so that it can be ended in order."""
+    """A running body. It holds everything that the body waits for, so that the body can be ended cleanly."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
@@ -17,16 +17,16 @@ class RunningBody:
         self.is_closing = False
         self.gates: dict[str, asyncio.Future[str]] = {}
         self.children: dict[asyncio.Future[frozenset[str]], frozenset[str]] = {}
-        """Whom to tell which of these have ended."""
+        """The children that each future waits for; its result is the ones that have ended."""
         self._works: set[asyncio.Task[Json]] = set()
 
     def go_on(self) -> None:
-        """Before everything a body begins: not when it is to end."""
+        """Raise `CancelledError` if the body must end; called before everything that it starts."""
         if self.is_stopping or self.is_closing:
             raise asyncio.CancelledError(f"run {self.run_id} stops here")
 
     def close(self) -> None:
-        """Begins nothing more and waits for nobody; work that runs may end."""
+        """Start nothing more and cancel the waiting; running work may end by itself."""
         self.is_closing = True
         for gate in self.gates.values():
             gate.cancel()
@@ -34,7 +34,7 @@ class RunningBody:
             news.cancel()
 
     def stop(self) -> None:
-        """Ends the work that runs, too; once, since a second time would strike what it does to leave in order."""
+        """Also cancel running work, but only once, since a second cancellation would interrupt its cleanup."""
         if not self.is_stopping:
             self.is_stopping = True
             self.close()
@@ -42,7 +42,7 @@ class RunningBody:
                 work.cancel()
 
     async def wait_for(self, gate: str) -> str:
-        """Until somebody tells the gate something."""
+        """Wait until the gate is answered; return the answer."""
         self.go_on()
         waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.gates[gate] = waiting
@@ -52,7 +52,7 @@ class RunningBody:
             del self.gates[gate]
 
     async def wait_for_one(self, children: frozenset[str], timeout_s: float) -> frozenset[str]:
-        """Until somebody tells which of these have ended, or the time is up and none has."""
+        """Wait until some of these children have ended, and return them; return none when the time is up."""
         self.go_on()
         news: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
         self.children[news] = children
@@ -65,7 +65,7 @@ class RunningBody:
             news.cancel()
 
     async def do(self, work: Callable[[], Coroutine[Any, Any, Json]], timeout_s: float | None) -> Json:
-        """Runs work as a task of its own. When this returns or raises, however it does, the task has ended."""
+        """Run work as a separate task. When this returns or raises, the task has ended."""
         self.go_on()
         task = asyncio.create_task(work())
         self._works.add(task)
@@ -80,17 +80,17 @@ class RunningBody:
         finally:
             self._works.discard(task)
         if task.cancelled() or (self.is_stopping and task.exception() is not None):
-            self.go_on()  # what work makes of being stopped is no result
+            self.go_on()  # what stopped work returns or raises is not a result
             raise OwnCancellation("something inside it was cancelled")
         return task.result()
 
 
 class OwnCancellation(Exception):
-    """Work that nobody stopped ended as cancelled: it failed."""
+    """The work ended as cancelled although it was not stopped: it failed."""
 
 
 async def _end(task: "asyncio.Task[Json]") -> None:
-    """Cancels a task and sees it end, even if whoever asks is cancelled meanwhile."""
+    """Cancel a task and wait for its end, even if the caller is cancelled meanwhile."""
     task.cancel()
     again: asyncio.CancelledError | None = None
     while not task.done():
@@ -99,6 +99,6 @@ async def _end(task: "asyncio.Task[Json]") -> None:
         except asyncio.CancelledError as error:
             again = error
     if not task.cancelled():
-        task.exception()  # asked for, so that nobody reports it as lost
+        task.exception()  # retrieved, so that asyncio does not report it as lost
     if again is not None:
         raise again

@@ -1,4 +1,4 @@
-"""The engine's own tables beside those of its library: who works, which bodies live, and what gates were told."""
+"""The engine's own tables beside those of the library: workers, running bodies, and answers of gates."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from fairwitness.db.base import Database, SqlDialect, Transaction
 from fairwitness.kit.killpoints import killpoint
 
 SCHEMA = "fairwitness_engine"
-"""Where everything of the engine stands on Postgres; in SQLite it has a file of its own."""
+"""The Postgres schema of everything that belongs to the engine; in SQLite the engine has a separate file."""
 
 _DDL = (
-    # epoch counts the heartbeats: whoever removes a row names the one it saw, so a sign of life is never overlooked
+    # epoch counts the heartbeats: a row is removed only with the epoch that was read, so that no heartbeat is missed
     """CREATE TABLE IF NOT EXISTS {lease} (
         executor TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
         heartbeat DOUBLE PRECISION NOT NULL, epoch INTEGER NOT NULL, cap INTEGER NOT NULL)""",
@@ -20,7 +20,7 @@ _DDL = (
         run_id TEXT NOT NULL, gate TEXT NOT NULL, until DOUBLE PRECISION, answer TEXT, PRIMARY KEY (run_id, gate))""",
 )
 _ADDED = (("{body}", "beat", "DOUBLE PRECISION"),)
-"""Table, name and type of columns that a database may lack since they came later."""
+"""Table, name and type of columns that were added later and that an older database lacks."""
 
 _COLUMN = {
     SqlDialect.SQLITE: "SELECT 1 FROM pragma_table_info(?) WHERE name = ?",
@@ -28,24 +28,24 @@ _COLUMN = {
 }
 
 _MOST_VALUES = 10_000
-"""In one statement; each kind of database takes more."""
+"""The maximum number of values in one statement; all databases allow more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The names of the tables in one database, and how it tells the time."""
+    """The names of the tables in one database, and the expression for its clock."""
 
     lease: str
     body: str
     gate: str
     run: str
-    """The library's own table of runs. Only handing runs back to their queue writes to it."""
+    """The library's own table of runs. It is written only to return runs to their queue."""
     now: str
-    """The database's clock in seconds: machines that share it need not agree on the time."""
+    """The database's clock in seconds; machines that share the database may disagree on the time."""
 
 
 def tables_of(dialect: SqlDialect) -> Tables:
-    """The names in each kind of database."""
+    """Return the names for a dialect."""
     if dialect is SqlDialect.SQLITE:
         where, now = "", "(julianday('now') - 2440587.5) * 86400.0"
     else:
@@ -60,21 +60,21 @@ def tables_of(dialect: SqlDialect) -> Tables:
 
 
 def is_prepared(database: Database) -> bool:
-    """Whether the library has made its tables: in a file all at once, on a server one by one and before ours."""
+    """Return whether the library's tables exist: in a file all at once, on a server one by one and before ours."""
     if database.dialect is SqlDialect.SQLITE:
         return bool(database.read("SELECT 1 FROM sqlite_master WHERE name = 'workflow_status'"))
     return database.read(f"SELECT to_regclass('{SCHEMA}.engine_lease')")[0][0] is not None
 
 
 def is_complete(database: Database) -> bool:
-    """Whether our own tables are there as well: whoever is killed in between leaves the library's alone."""
+    """Return whether the engine's own tables exist too; a process killed in between leaves only the library's."""
     if database.dialect is SqlDialect.SQLITE:
         return bool(database.read("SELECT 1 FROM sqlite_master WHERE name = 'engine_lease'"))
     return is_prepared(database)
 
 
 def make_tables(database: Database) -> Tables:
-    """Makes our tables where they are missing; those who come at once take turns."""
+    """Create the engine's missing tables; concurrent calls take turns."""
     tables = tables_of(database.dialect)
 
     def make(transaction: Transaction) -> None:
@@ -94,7 +94,7 @@ def make_tables(database: Database) -> Tables:
 
 
 def batched(ids: Collection[str]) -> Iterator[list[str]]:
-    """All of them at once, unless they are too many for one statement."""
+    """Yield the ids in lists that fit into one statement."""
     left = list(ids)
     for start in range(0, len(left), _MOST_VALUES):
         yield left[start : start + _MOST_VALUES]

@@ -1,4 +1,8 @@
-"""A worker at work: takes runs from the queues, gives each body its place, and stops those it may not go on with."""
+"""A worker: takes runs from the queues, runs their bodies, and stops those that it may not continue.
+
+`DatabaseWatch` polls the database, delivers to bodies what they wait for, and stops bodies that were cancelled or taken
+over.
+"""
 
 import asyncio
 import contextlib
@@ -18,11 +22,11 @@ from fairwitness.kit.killpoints import killpoint
 
 _LOOK_S = 0.1
 _ADRIFT_S = 15.0
-"""So long the library may take between claiming a run and beginning it."""
+"""How long the library may take between claiming a run and starting it."""
 
 
 class DatabaseWatch:
-    """Over the places of one worker, and over what its library is doing for which run."""
+    """Watches the database for the bodies of one worker, and for what its library does for which run."""
 
     def __init__(
         self,
@@ -37,14 +41,14 @@ class DatabaseWatch:
         self._tasks = tasks
         self._wakeup = asyncio.Event()
         self._adrift: dict[str, float] = {}
-        """Runs that are this worker's, but that nothing is done for; since when."""
+        """Runs of this worker that nothing works on, and since when."""
 
     def look(self) -> None:
-        """Looks at once."""
+        """Poll now."""
         self._wakeup.set()
 
     async def go_on(self) -> None:
-        """Looks until it is cancelled."""
+        """Poll until cancelled."""
         loop = asyncio.get_running_loop()
         beaten = loop.time()
         while True:
@@ -52,11 +56,12 @@ class DatabaseWatch:
                 async with asyncio.timeout(_LOOK_S):  # wait_for may swallow the cancellation that ends this
                     await self._wakeup.wait()
             self._wakeup.clear()
-            with contextlib.suppress(FairWitnessError):  # a database that cannot be used; the next look may find it
+            with contextlib.suppress(FairWitnessError):  # database unusable; the next poll may succeed
                 if loop.time() - beaten >= HEARTBEAT_S:
                     beaten = loop.time()
                     if self._bodies:
-                        # From this loop and no thread of its own: a body that hangs it shall be missed.
+                        # Sent from this event loop and not from a thread, so that the heartbeat stops if a body blocks
+                        # the loop.
                         await self._database.call(self._database.bodies.beat, self._executor)
                         killpoint("engine.body.beat")
                     await self.tidy(beaten)
@@ -64,8 +69,11 @@ class DatabaseWatch:
                     await self._look_once()
 
     async def tidy(self, now: float) -> None:
-        """Queues runs again that are this worker's and that nothing is done for: the library could not begin them or
-        could not write how they ended, or their bodies were stopped while the server was away."""
+        """Queue runs of this worker again that nothing works on.
+
+        The library could not start them or could not write their result, or their bodies were stopped while the server
+        was unreachable.
+        """
         taken = await self._database.call(self._database.bodies.taken, self._executor)
         at_work = {*self._tasks.values(), *self._bodies}
         self._adrift = {run_id: self._adrift.get(run_id, now) for run_id in taken - at_work}
@@ -74,7 +82,7 @@ class DatabaseWatch:
                 await self._database.call(self._database.leases.give_back, run_id, self._executor)
 
     async def _look_once(self) -> None:
-        # Those that begin while we look are not in what we read.
+        # A copy: bodies that start during the poll are not in what we read.
         bodies = dict(self._bodies)
         kept = await self._database.call(self._database.bodies.kept, self._executor)
         for run_id, running in bodies.items():
@@ -87,13 +95,13 @@ class DatabaseWatch:
                 continue
             if answer is None:
                 await self._database.call(self._database.gates.answer, run_id, gate, NO_ANSWER)
-                self.look()  # whoever was first, the next look finds what the gate was told
+                self.look()  # whichever answer was first, the next poll reads it
             else:
                 waited.set_result(answer)
         await self._look_at_children(bodies)
 
     async def _look_at_children(self, bodies: Mapping[str, RunningBody]) -> None:
-        """Wakes bodies of whose children one has ended."""
+        """Wake the bodies that wait for a child that has ended."""
         awaited = {news: children for running in bodies.values() for news, children in running.children.items()}
         wanted = frozenset().union(*awaited.values())
         if wanted:
@@ -105,14 +113,14 @@ class DatabaseWatch:
 
 _ENTER_S = 0.1
 _LAST_WORDS_S = 1.0
-"""For what the library still writes of a body that ended."""
+"""How long to wait for the library to write the results of ended bodies."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class EngineWorker:
-    """From the first run that a worker takes to its last."""
+    """The worker of this process, from its first run to its last."""
 
     def __init__(self, database: EngineDatabase, flows: Mapping[str, Body], executor: str, cap: int) -> None:
         self._database = database
@@ -122,9 +130,9 @@ class EngineWorker:
         self._cap = cap
         self._bodies: dict[str, RunningBody] = {}
         self._children: dict[str, tuple[str, ...]] = {}
-        """Those that run here, with the runs they come of."""
+        """The children that run here, with their ancestors."""
         self._tasks: dict[asyncio.Task[object], str] = {}
-        """What the library does for each run, to the last word it writes of it."""
+        """The library's task for each run, until it has written the result."""
         self._entering: set[str] = set()
         self._leaving: set[asyncio.Task[None]] = set()
         self._is_closing = False
@@ -135,22 +143,22 @@ class EngineWorker:
         self._watching: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Joins the workers first and takes runs then: nothing is ever run by a process without a lease."""
+        """Join the workers, then take runs: a process without a lease never runs anything."""
         largest_cap = await self._database.call(self._lease_keeper.join)
         try:
             self._worker = DbosWorker(self._database.store, self._executor, self._database.version)
             self._worker.launch(self._flows, self._start)
-            # Only now: a newer library brings its tables up to date when it is launched.
+            # Only now, because a newer library migrates its tables when it is launched.
             await self._database.control.make_queues(largest_cap)
         except BaseException:
             await self._leave(hand_over=True)
             raise
         self._database.is_patient = True
         self._watching = asyncio.create_task(self._watch.go_on())
-        self._watching.add_done_callback(lambda _: self._stop_all())  # bodies are never left without it
+        self._watching.add_done_callback(lambda _: self._stop_all())  # no body runs without the watch
 
     async def end(self, grace_s: float) -> None:
-        """No further step begins; steps that run may end in time, and what is left is cancelled."""
+        """Start no further steps, wait for running steps up to the grace period, and cancel the rest."""
         self._is_closing = True
         self._database.is_patient = False
         for running in self._bodies.values():
@@ -166,14 +174,14 @@ class EngineWorker:
         left = sorted(self._bodies)
         await self._leave(hand_over=not left)
         if self._watching is not None and not self._watching.cancelled():
-            self._watching.result()  # what ended it before its time
+            self._watching.result()  # raises what ended it early
         if left:
             raise EngineError(
                 f"work of {', '.join(left)} does not end", next_step="end this process; its runs go on in another"
             )
 
     async def _ended(self, patience_s: float) -> None:
-        """Until every body ended, or patience did."""
+        """Wait until all bodies have ended, or the patience ends."""
         endings = [asyncio.create_task(running.ended.wait()) for running in self._bodies.values()]
         if endings:
             _, late = await asyncio.wait(endings, timeout=patience_s)
@@ -186,7 +194,7 @@ class EngineWorker:
         await self._database.call(self._lease_keeper.leave, hand_over=hand_over)
 
     def _lost(self) -> None:
-        """Called by the keeper's thread when others are about to take over."""
+        """Stop all bodies; called in the lease keeper's thread when other workers are about to take over."""
         self._loop.call_soon_threadsafe(self._stop_all)
 
     def _stop_all(self) -> None:
@@ -194,25 +202,25 @@ class EngineWorker:
             running.stop()
 
     def look(self) -> None:
-        """Looks at once at what bodies were told."""
+        """Poll now for what bodies wait for."""
         self._watch.look()
 
     async def _start(self, run_id: str, flow: str, args: Json, above: tuple[str, ...]) -> Encoded:
-        """One run that was taken from a queue."""
+        """Start one run that was taken from a queue."""
         task = asyncio.current_task()
         assert task is not None
         killpoint("engine.taken")
         self._tasks[task] = run_id
         task.add_done_callback(self._tasks.pop)
         task.add_done_callback(lambda _: killpoint("engine.outcome.written"))
-        task.add_done_callback(lambda _: self.look())  # how it ended is written now, and its parent may be here
+        task.add_done_callback(lambda _: self.look())  # its result is written now, and its parent may run here
         generation = len(above)
         if not above:
             return await self._run(run_id, flow, args)
-        # The queue knows one cap for all workers, the largest.
+        # The queue has one cap for all workers, the largest.
         if not self._has_room(generation) and run_id not in self._children:
             await self._call(self._database.leases.give_back, run_id, self._executor)
-            self._wake(generation)  # somebody may have ended meanwhile
+            self._wake(generation)  # another child may have ended meanwhile
             raise asyncio.CancelledError(f"there is no room for {run_id}")
         self._children[run_id] = above
         try:
@@ -220,10 +228,10 @@ class EngineWorker:
             return await self._run(run_id, flow, args)
         finally:
             self._children.pop(run_id, None)
-            task.add_done_callback(lambda _: self._wake(generation))  # the library counts it until then
+            task.add_done_callback(lambda _: self._wake(generation))  # until then the library counts it
 
     def _wake(self, generation: int) -> None:
-        """Does not wait for the library's next look where a child could begin now."""
+        """Poll the queue now if a child could start, instead of at the library's next poll."""
         if self._worker is not None and not self._is_closing and self._has_room(generation):
             self._worker.wake(generation)
 
@@ -231,10 +239,10 @@ class EngineWorker:
         return sum(len(above) == generation for above in self._children.values()) < self._cap
 
     async def _run(self, run_id: str, flow: str, args: Json) -> Encoded:
-        """From its first step or from where it was to its end."""
+        """Run a body from its first step, or from where it stopped, to its end."""
         await self._enter(run_id)
         running = self._bodies[run_id] = RunningBody(run_id)
-        if self._is_closing:  # while it waited to enter
+        if self._is_closing:  # closed while it waited to enter
             running.close()
         try:
             steps = await self._database.control.steps(run_id, whole=False)
@@ -246,15 +254,15 @@ class EngineWorker:
             leaving.add_done_callback(self._leaving.discard)
 
     async def _give_back(self, running: RunningBody) -> None:
-        """The place of a body that has ended, while the library writes how: nobody waits for it but the next body."""
-        with contextlib.suppress(FairWitnessError):  # one that cannot be given back goes with this worker
+        """Release the row of an ended body while the library writes its result; only the next body waits for this."""
+        with contextlib.suppress(FairWitnessError):  # otherwise the row is removed with this worker
             await self._database.call(self._database.bodies.leave, running.run_id, self._executor)
         killpoint("engine.body.left")
         del self._bodies[running.run_id]
         running.ended.set()
 
     async def _enter(self, run_id: str) -> None:
-        """Waits until an older body of the same run has ended, here or elsewhere."""
+        """Wait until an older body of the same run has ended, here or elsewhere."""
         while True:
             if self._is_closing:
                 raise asyncio.CancelledError("the engine is closing")
@@ -268,7 +276,7 @@ class EngineWorker:
                 await asyncio.sleep(_ENTER_S)
 
     async def _claim(self, run_id: str) -> bool:
-        """The place of a run; of two who begin it here at once, the second waits for the first."""
+        """Claim the row of a run; if it is started twice here, the second waits for the first."""
         self._entering.add(run_id)
         try:
             is_ours = await self._call(self._database.bodies.enter, run_id, self._executor)
@@ -279,7 +287,7 @@ class EngineWorker:
         return is_ours
 
     async def _refuse_orphan(self, run_id: str, above: tuple[str, ...]) -> None:
-        """A child that was submitted while those it comes of were being cancelled does not begin."""
+        """Refuse a child that was submitted while its ancestors were being cancelled."""
         cancelled = await self._call(self._database.bodies.cancelled, above)
         if cancelled:
             await self._database.cancel(run_id)
@@ -290,15 +298,15 @@ class EngineWorker:
             value = Encoded(encode(await body(flow, args)))
             flow.finish()
             error: Exception | None = None
-        except Exception as raised:  # noqa: BLE001  # whatever a body raises is how its run ended
+        except Exception as raised:  # noqa: BLE001  # whatever a body raises is the result of its run
             value, error = Encoded("null"), raised
-        error = flow.misfit or error  # also when the body caught it
+        error = flow.misfit or error  # even if the body caught it
         if error is not None:
             raise RecordedError(type(error).__name__, tellable(error)) from error
         return value
 
     async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """For a body. It waits for a server that is away; when it can wait no longer, that is no failure of the run."""
+        """Make a database call for a body; if the engine closes before the server answers, the run does not fail."""
         try:
             return await self._database.call(function, *args, **kwargs)
         except FairWitnessError:
@@ -307,24 +315,24 @@ class EngineWorker:
             raise
 
     async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
-        """The work as the next step of the body that calls."""
+        """Run the work as the next step of the calling body, or return its recorded result."""
         assert self._worker is not None
         return await self._worker.record(key, work)
 
     async def ask(self, run_id: str, gate: str, timeout_s: float | None) -> None:
-        """Opens a gate."""
+        """Open a gate."""
         await self._call(self._database.gates.ask, run_id, gate, timeout_s)
         killpoint("engine.gate.asked")
         self.look()
 
     async def start_child(self, parent: str, child_id: str, flow: str, args: Json) -> None:
-        """Queues a child, once."""
+        """Queue a child, once."""
         above = (*self._children.get(parent, ()), parent)
         await self._database.submit(child_id, flow, args, above)
         self._wake(len(above))
 
     async def cancel_child(self, parent: str, child_id: str) -> None:
-        """Ends a child and whatever came of it; nobody else's."""
+        """Cancel a child of the parent and all its descendants; refuse other runs."""
         child = await self._database.known(child_id)
         if child.parent != parent:
             raise EngineError(f"{child_id} is no child of {parent}", next_step="cancel children of this run only")
@@ -332,13 +340,13 @@ class EngineWorker:
         self.look()
 
     async def ended(self, run_ids: Collection[str]) -> frozenset[str]:
-        """Those of some runs that have ended."""
+        """Return those of the runs that have ended."""
         return await self._call(self._database.bodies.ended, run_ids)
 
     async def outcomes(self, run_ids: Collection[str]) -> dict[str, RunOutcome]:
-        """How those of some runs ended that have."""
+        """Return the results of those of the runs that have ended."""
         return await self._database.outcomes(run_ids)
 
     async def silent(self, run_ids: Collection[str]) -> dict[str, float]:
-        """How long those of some runs that somebody has have given no sign of life."""
+        """Return the seconds since the last heartbeat of those of the runs that a worker has."""
         return await self._call(self._database.bodies.silent, run_ids)

@@ -1,1 +1,1 @@
-"""The evidence ledger: append-only tables, their hash chain, and the tallies that gates ask for."""
+"""The evidence ledger: append-only tables, their hash chain, and the tallies that gates evaluate."""

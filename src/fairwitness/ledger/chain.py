@@ -1,8 +1,8 @@
-"""The hash chain of a run: every record is a link over its rows, and each link holds the one before.
+"""The hash chain of a run: every record is a link over its rows, and each link contains the hash of the previous one.
 
-A link lists its rows with a digest of each, so that a row which was changed is named and not only noticed. The chain
-shows what was edited, deleted, inserted or reordered; that its end was cut off shows only against a head kept
-elsewhere (in the event log and in a git ref).
+A link lists its rows with a digest of each, so that a changed row is identified and not only detected. The chain shows
+edited, deleted, inserted and reordered rows. A truncated end is detected only with a head that is stored elsewhere (in
+the event log and in a git ref).
 """
 
 import hashlib
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from fairwitness.db.base import Row, Transaction
 
 START = "sha256:" + "0" * 64
-"""What the first link points back to."""
+"""The previous hash of the first link."""
 
 
 class Head(NamedTuple):
-    """The end of a run's chain: how many links, and the hash of the last."""
+    """The end of a run's chain: the number of links, and the hash of the last."""
 
     links: int
     hash: str
@@ -35,22 +35,22 @@ _spell_row = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_n
 
 
 def row_digest(table: str, values: Sequence[object]) -> str:
-    """The digest of a row: its table and its values in the order of the columns, as JSON."""
+    """Return the digest of a row: its table and its values in the order of the columns, as JSON."""
     return hashlib.sha256(_spell_row([table, *values]).encode()).hexdigest()
 
 
 def link_hash(run_id: str, seq: int, members: str, previous: str) -> str:
-    """The hash of a link over its rows and the link before, one to a line; none of them holds a line break."""
+    """Return the hash of a link over its rows and the previous link, one per line; none contains a line break."""
     return "sha256:" + hashlib.sha256(f"{run_id}\n{seq}\n{previous}\n{members}".encode()).hexdigest()
 
 
 def spell_members(members: Sequence[ChainMember]) -> str:
-    """The rows of a link as they stand in the table: JSON, written by hand since nothing in it needs escaping."""
+    """Return the rows of a link as JSON for the table; it is built by hand because nothing in it needs escaping."""
     return "[" + ",".join([f'["{table}",{row},"{digest}"]' for table, row, digest in members]) + "]"
 
 
 def read_members(text: str) -> tuple[ChainMember, ...]:
-    """The rows of a link; ValueError if the text was never one of ours."""
+    """Return the rows of a link; raise ValueError if the text is not such a list."""
     listed = json.loads(text)
     if not isinstance(listed, list) or not all(isinstance(one, list) and len(one) == 3 for one in listed):
         raise ValueError("not the members of a link")
@@ -58,7 +58,7 @@ def read_members(text: str) -> tuple[ChainMember, ...]:
 
 
 def add_link(transaction: Transaction, run_id: str, members: Sequence[ChainMember]) -> Head:
-    """Appends a link over the rows of one record."""
+    """Append a link over the rows of one record."""
     rows: list[Row] = transaction.run(
         "SELECT seq, hash FROM chain WHERE run_id = ? ORDER BY seq DESC LIMIT 1", (run_id,)
     )

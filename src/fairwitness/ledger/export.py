@@ -1,4 +1,4 @@
-"""One run's ledger as a file of its own: `verification-ledger.db`, whichever database it came from."""
+"""Exports the ledger of one run as a separate file, `verification-ledger.db`, from any kind of database."""
 
 import sqlite3
 import tempfile
@@ -13,7 +13,7 @@ from fairwitness.ledger.tables import CHAINED
 
 
 def exported(database: Database, run_id: str, now: str) -> bytes:
-    """The bytes of a SQLite file with the rows of one run, their ids and their chain; write them atomically."""
+    """Return a SQLite file with the rows of one run, their ids and their chain; the caller writes it atomically."""
     with tempfile.TemporaryDirectory(prefix="fairwitness-export-") as folder:
         path = Path(folder) / "verification-ledger.db"
         target = SqliteDatabase(path)
@@ -23,7 +23,7 @@ def exported(database: Database, run_id: str, now: str) -> bytes:
                 raise UsageError(f"the ledger has no run {run_id!r}", next_step="fairwitness status")
         finally:
             target.close()
-        # One self-contained file: without its log and without the empty pages of the copying.
+        # One self-contained file: without a write-ahead log and without empty pages left by the copying.
         connection = sqlite3.connect(path, isolation_level=None)
         try:
             connection.execute("PRAGMA journal_mode=DELETE")
@@ -34,7 +34,7 @@ def exported(database: Database, run_id: str, now: str) -> bytes:
 
 
 def _copy(database: Database, transaction: Transaction, run_id: str) -> int:
-    """Copies table by table, sources before the rows that point to them; returns the number of links."""
+    """Copy table by table, sources before the rows that refer to them; return the number of links."""
     order = [name for name in CHAINED if name != "check_sources"] + ["check_sources"]
     for name in order:
         columns = ", ".join(CHAINED[name].columns)

@@ -1,4 +1,4 @@
-"""What was observed and claimed, read back as it was written; inside a record's transaction or outside of any."""
+"""Reads observations and claims back, inside a record's transaction or outside of any."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -8,20 +8,20 @@ from fairwitness.db.base import Row, Value
 from fairwitness.ledger.tables import CHAINED
 
 Read = Callable[[str, Sequence[Value]], list[Row]]
-"""How rows are asked for: of a database, or of an open transaction."""
+"""A function that reads rows, from a database or in an open transaction."""
 
 _OBSERVATION = CHAINED["observations"].columns[1:]
 _CLAIM = CHAINED["claims"].columns[1:]
 
 
 def observation(read: Read, run_id: str, key: str) -> Observation | None:
-    """What was observed under a key."""
+    """Return the observation with a key, or None."""
     rows = read(f"SELECT {', '.join(_OBSERVATION)} FROM observations WHERE run_id = ? AND key = ?", (run_id, key))
     return _observation(rows[0]) if rows else None
 
 
 def observations(read: Read, run_id: str, kind: str, *, subject: str | None = None) -> tuple[Observation, ...]:
-    """Everything of one kind that was observed in a run, or only what is about one subject; oldest first."""
+    """Return all observations of one kind in a run, or only those about one subject; oldest first."""
     of_subject = "" if subject is None else " AND subject = ?"
     rows = read(
         f"SELECT {', '.join(_OBSERVATION)} FROM observations WHERE run_id = ? AND kind = ?{of_subject} ORDER BY id",
@@ -31,7 +31,7 @@ def observations(read: Read, run_id: str, kind: str, *, subject: str | None = No
 
 
 def claim(read: Read, run_id: str, key: str) -> Claim | None:
-    """What an agent said under a key."""
+    """Return the claim with a key, or None."""
     rows = read(f"SELECT {', '.join(_CLAIM)} FROM claims WHERE run_id = ? AND key = ?", (run_id, key))
     if not rows:
         return None

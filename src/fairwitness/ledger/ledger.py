@@ -1,4 +1,4 @@
-"""The evidence ledger of a repository: records go in, tallies and events come out, nothing is ever changed."""
+"""The evidence ledger of a repository: records are appended, tallies and events are read, and nothing is changed."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ JOIN check_sources s ON s.check_id = c.id
 LEFT JOIN executions e ON e.id = s.execution_id
 LEFT JOIN observations o ON o.id = s.observation_id
 WHERE c.run_id = ? AND c.task_id = ? AND c.phase = ?"""
-"""Every row a gate may look at; `AND c.round = ?` follows where a round is asked for."""
+"""Selects all rows that a gate may use; `AND c.round = ?` is appended to select a round."""
 
 _EVENT_COLUMNS = "event_id, seq, timestamp, workflow, run_id, phase, task, attempt, type, version, data"
 _EXECUTION = CHAINED["executions"].columns[1:]
@@ -46,13 +46,13 @@ class Ledger:
 
     @classmethod
     def open(cls, database: Database, *, clock: Clock = system_clock) -> "Ledger":
-        """Opens a ledger for writing, moving its tables forward if need be."""
+        """Open a ledger for writing, and migrate its tables if necessary."""
         migrate(database, MIGRATIONS, spell(clock()))
         return cls(database, clock=clock)
 
     @classmethod
     def open_file(cls, path: Path, *, clock: Clock = system_clock) -> "Ledger":
-        """Opens a ledger file for writing, or begins one; a file that is something else is not touched."""
+        """Open a ledger file for writing, or create it; a file of another kind is not changed."""
         if path.exists() and path.stat().st_size:
             looking = SqliteDatabase(path, read_only=True)
             try:
@@ -65,7 +65,7 @@ class Ledger:
 
     @classmethod
     def read_only(cls, path: Path) -> "Ledger":
-        """Opens a ledger file to look at it; it is not written to."""
+        """Open a ledger file for reading only."""
         database = SqliteDatabase(path, read_only=True)
         if check_version(database, len(MIGRATIONS)) == 0:
             database.close()
@@ -73,7 +73,7 @@ class Ledger:
         return cls(database)
 
     def record(self, run_id: str, work: Callable[[Record], T]) -> T:
-        """Writes one record: all its rows and their link, or nothing."""
+        """Write one record: all its rows and their link, or nothing."""
         now = self._clock()
 
         def write(transaction: Transaction) -> T:
@@ -91,16 +91,16 @@ class Ledger:
         return result
 
     def runs(self) -> tuple[str, ...]:
-        """Every run with a record, in the order of their ids."""
+        """Return all runs that have a record, in the order of their ids."""
         return tuple(run for (run,) in self.database.read("SELECT DISTINCT run_id FROM chain ORDER BY run_id"))
 
     def head(self, run_id: str) -> Head:
-        """The end of a run's chain."""
+        """Return the end of a run's chain."""
         rows = self.database.read("SELECT seq, hash FROM chain WHERE run_id = ? ORDER BY seq DESC LIMIT 1", (run_id,))
         return Head(*rows[0]) if rows else Head(0, START)
 
     def tally(self, run_id: str, task_id: str, phase: Phase, round_: int | None = None) -> Tally:
-        """Every row about a task in one phase (and round), oldest first; which of them still vote is for the rules."""
+        """Return all rows about a task in one phase (and round), oldest first; the rules decide which of them count."""
         values: tuple[str | int | None, ...] = (run_id, task_id, phase.value, *(() if round_ is None else (round_,)))
         sql = f"{TALLY_SQL}{'' if round_ is None else ' AND c.round = ?'} ORDER BY c.id"
         rows = tuple(
@@ -123,17 +123,17 @@ class Ledger:
         return Tally(query=EvidenceQuery(sql=sql, values=values), rows=rows)
 
     def execution_id(self, run_id: str, key: str) -> int | None:
-        """The execution a repeated step left behind, so that it is adopted and not run again."""
+        """Return the execution that an earlier attempt of a step recorded, so that it is reused and not run again."""
         rows = self.database.read("SELECT id FROM executions WHERE run_id = ? AND key = ?", (run_id, key))
         return rows[0][0] if rows else None
 
     def executions_of(self, key: str) -> tuple[tuple[str, int], ...]:
-        """The run and number of every execution that answered the same question, newest first."""
+        """Return the run and the number of every execution with this key, newest first."""
         rows = self.database.read("SELECT run_id, id FROM executions WHERE key = ? ORDER BY id DESC", (key,))
         return tuple((str(run), int(number)) for run, number in rows)
 
     def execution(self, number: int) -> Execution | None:
-        """An execution by its number."""
+        """Return an execution by its number, or None."""
         rows = self.database.read(f"SELECT {', '.join(_EXECUTION)} FROM executions WHERE id = ?", (number,))
         if not rows:
             return None
@@ -145,19 +145,19 @@ class Ledger:
         )
 
     def observation(self, run_id: str, key: str) -> Observation | None:
-        """What was observed under a key, for what is recorded beside a check."""
+        """Return the observation with a key, or None."""
         return kept.observation(self.database.read, run_id, key)
 
     def observations(self, run_id: str, kind: str, *, subject: str | None = None) -> tuple[Observation, ...]:
-        """Everything of one kind that was observed in a run, or only what is about one subject; oldest first."""
+        """Return all observations of one kind in a run, or only those about one subject; oldest first."""
         return kept.observations(self.database.read, run_id, kind, subject=subject)
 
     def claim(self, run_id: str, key: str) -> Claim | None:
-        """What an agent said under a key, so that it is not asked again."""
+        """Return the claim with a key, so that the agent is not asked again, or None."""
         return kept.claim(self.database.read, run_id, key)
 
     def events(self, run_id: str, *, after: int = 0) -> Iterator[Envelope]:
-        """The events of a run in order, from just after a sequence number."""
+        """Yield the events of a run in order, after a sequence number."""
         while True:
             rows = self.database.read(
                 f"SELECT {_EVENT_COLUMNS} FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}",
@@ -170,7 +170,7 @@ class Ledger:
             after = rows[-1][1]
 
     def last_event(self, run_id: str, type_: str) -> Envelope | None:
-        """The last event of a type in a run."""
+        """Return the last event of a type in a run, or None."""
         rows = self.database.read(
             f"SELECT {_EVENT_COLUMNS} FROM events WHERE run_id = ? AND type = ? ORDER BY seq DESC LIMIT 1",
             (run_id, type_),
@@ -178,7 +178,7 @@ class Ledger:
         return _envelope(rows[0]) if rows else None
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Close the database."""
         self.database.close()
 
 

@@ -1,10 +1,10 @@
-"""The questions seed 000 asks of its tables, by name. Append-only tables are asked for their latest word."""
+"""The named queries over the published tables; where rows supersede others, a query reads the latest one."""
 
 from typing import NamedTuple
 
 
 class Canned(NamedTuple):
-    """A query by name; `parameters` name the values it wants, in order."""
+    """A named query; `parameters` are the names of its values, in order."""
 
     name: str
     about: str
@@ -15,7 +15,7 @@ class Canned(NamedTuple):
 
 _SECONDS = "(julianday(completed_at) - julianday(started_at)) * 86400"
 
-# An update counts as pending while no later row of the same run, file and summary says it was applied.
+# An update is pending while no later row of the same run, file and summary says that it was applied.
 _PENDING = (
     "applied = 0 AND NOT EXISTS (SELECT 1 FROM instruction_updates later WHERE later.run_id = u.run_id "
     "AND later.file_path = u.file_path AND later.change_summary = u.change_summary AND later.applied = 1 "

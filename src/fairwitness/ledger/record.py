@@ -1,8 +1,8 @@
 """One record: rows that belong together, written in one transaction with one link of the chain.
 
-No method here takes a word about whether a check passed. A check is written together with its source, and passes if
-the execution passed, if what was observed holds, or if the claimed verdict approves (of a criterion: if the claim's
-body says that it is met).
+No method takes the result of a check as an argument. A check is written together with its source, and passes if the
+execution passed, if the observation holds, or if the claimed verdict approves (for a criterion: if the claim's body
+says that it is met).
 """
 
 import json
@@ -27,11 +27,11 @@ SNIPPET = 500
 
 
 plain_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-"""JSON as it stands in a column: one spelling for one value."""
+"""Encodes JSON for a column; equal values have equal text."""
 
 
 def snippet(output: str) -> str:
-    """The first 500 characters of an output, without what a database refuses or cuts text at."""
+    """Return the first 500 characters of an output, without characters that a database refuses or truncates at."""
     return output[: 2 * SNIPPET].replace("\0", "").encode(errors="replace").decode()[:SNIPPET]
 
 
@@ -58,7 +58,7 @@ class Record:
         output: str = "",
         instance: str | None = None,
     ) -> int:
-        """A command that was run, and the check that rests on it; `instance` tells several of one name apart."""
+        """Record an executed command and the check based on it; `instance` distinguishes several of one name."""
         source = self.execution(execution)
         check = self._check(
             task_id=execution.task_id,
@@ -85,7 +85,7 @@ class Record:
         output: str = "",
         instance: str | None = None,
     ) -> int:
-        """Something seen, and the check that rests on it."""
+        """Record an observation and the check based on it."""
         source = self.observation(observation)
         check = self._check(
             task_id=observation.task_id,
@@ -108,7 +108,7 @@ class Record:
         round_: int,
         summary: str,
     ) -> tuple[int, ...]:
-        """A reviewer's claim, and one review row for each check name it judges."""
+        """Record a reviewer's claim, and one review row for each check name that it judges."""
         if claim.instance is None:
             raise UsageError("a review needs the reviewer's perspective", next_step="set the claim's instance")
         source = self.claim(claim)
@@ -132,9 +132,9 @@ class Record:
         return tuple(checks)
 
     def inspected(self, claim: Claim, *, check_name: str, round_: int) -> int:
-        """A claim that a criterion is met at a place (or is not), and the check that rests on it.
+        """Record a claim that a criterion is met at a place (or is not), and the check based on it.
 
-        The claim's body says so itself: `met`, true or false, and `place` and `claim`, without which it is no claim.
+        The claim's body must have `met` (true or false), `place` and `claim`.
         """
         met, place, words = (claim.body.get(name) for name in ("met", "place", "claim"))
         if not isinstance(met, bool) or not all(isinstance(text, str) and text.strip() for text in (place, words)):
@@ -157,41 +157,41 @@ class Record:
         return check
 
     def execution(self, execution: Execution) -> int:
-        """A command that was run and that no check rests on."""
+        """Record an executed command without a check."""
         row = execution.plain()
         return self._insert("executions", {**row, "argv": plain_json(row["argv"])})
 
     def observation(self, observation: Observation) -> int:
-        """Something seen that no check rests on."""
+        """Record an observation without a check."""
         row = observation.plain()
         return self._insert("observations", {**row, "holds": int(row["holds"]), "detail": plain_json(row["detail"])})
 
     def observations(self, kind: str) -> tuple[Observation, ...]:
-        """Everything of one kind that the run holds, this record's included: what is decided by it is not overtaken."""
+        """Return the run's observations of one kind, including this record's; none can be added meanwhile."""
         return kept.observations(self._transaction.run, self._run_id, kind)
 
     def has_event(self, *, after: int, types: Collection[str]) -> bool:
-        """Whether an event of one of these types stands in the run after a sequence number: nobody can add one now."""
+        """Return whether the run has an event of these types after a sequence number; none can be added meanwhile."""
         wanted = sorted(types)
         sql = f"SELECT 1 FROM events WHERE run_id = ? AND seq > ? AND type IN ({', '.join('?' * len(wanted))}) LIMIT 1"
         return bool(self._transaction.run(sql, (self._run_id, after, *wanted)))
 
     def claim(self, claim: Claim) -> int:
-        """Something an agent said."""
+        """Record a claim of an agent."""
         row = claim.plain()
         return self._insert("claims", {**row, "body": plain_json(row["body"])})
 
     def approval(self, approval: ApprovalRecord) -> int:
-        """An answer to a question that waited for a person."""
+        """Record the answer to a question that waited for a person."""
         row = approval.plain()
         return self._insert("approvals", {**row, "auto_selected": int(row["auto_selected"])})
 
     def dispatch(self, dispatch: Dispatch) -> int:
-        """A row of telemetry for an agent call that has ended."""
+        """Record the telemetry of an agent call that has ended."""
         return self._insert("pipeline_telemetry", {**dispatch.plain(), "ts": self._ts})
 
     def evaluation(self, evaluation: ArtifactEvaluation, *, agent: str, instance: str | None) -> int:
-        """What an agent thought of a document it worked from; an empty remark is no remark."""
+        """Record an agent's evaluation of a document that it worked from; an empty remark is stored as none."""
         row = {
             "run_id": self._run_id,
             "evaluator_agent": agent,
@@ -207,7 +207,7 @@ class Record:
         return self._insert("artifact_evaluations", row)
 
     def instruction_update(self, update: InstructionUpdate, *, agent: str, applied: bool) -> int:
-        """A governed change that was proposed, or (a second row) that was applied."""
+        """Record that a governed change was proposed, or (in a second row) that it was applied."""
         row = {
             "run_id": self._run_id,
             "agent": agent,
@@ -231,7 +231,7 @@ class Record:
         task: str | None = None,
         attempt: int | None = None,
     ) -> int:
-        """The next event of the run; returns its sequence number."""
+        """Append the next event of the run; return its sequence number."""
         ((last,),) = self._transaction.run("SELECT COALESCE(MAX(seq), 0) FROM events WHERE run_id = ?", (self._run_id,))
         row = {
             "run_id": self._run_id,
@@ -306,14 +306,14 @@ class _Shape(NamedTuple):
     columns: tuple[str, ...]
     key: str
     is_numbered: bool
-    """Whether the database gives the row its number."""
+    """Whether the database numbers the rows."""
     insert: str
 
 
 def _shape(table: Table) -> _Shape:
     is_numbered = table.key == "id"
     columns = table.columns[1:] if is_numbered else table.columns
-    # table and columns come from the tables of this room, never from outside
+    # Table and column names come from `CHAINED`, never from outside.
     insert = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     return _Shape(columns, table.key, is_numbered, f"{insert} RETURNING id" if is_numbered else insert)
 

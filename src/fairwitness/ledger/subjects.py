@@ -1,4 +1,4 @@
-"""What a run has checks about: its tasks and its reviews, and how far each has come."""
+"""The subjects of a run's checks: its tasks and its reviews, and how far each has come."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,14 @@ WHERE run_id = ? AND task_id IS NOT NULL GROUP BY task_id, phase ORDER BY MIN(id
 
 
 class RowSubject(NamedTuple):
-    """A task or a review with the last round of each phase that has rows."""
+    """A task or a review, with the last round of each phase that has rows."""
 
     task_id: str
     rounds: dict[str, int]
 
 
 def subjects(database: Database, run_id: str) -> tuple[RowSubject, ...]:
-    """Everything a run has checks about, in the order of its first check."""
+    """Return all subjects of a run's checks, in the order of their first check."""
     found: dict[str, dict[str, int]] = {}
     for task_id, phase, last, _ in database.read(_SQL, (run_id,)):
         found.setdefault(task_id, {})[phase] = last

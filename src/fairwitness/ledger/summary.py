@@ -1,7 +1,7 @@
-"""A quick look at a ledger: which runs, how far each is, and what happened last to each node of a graph.
+"""A quick summary of a ledger: its runs, their progress, and the last events of each node of a graph.
 
-It loads no contract and checks no order, so that it answers at once; whoever decides anything by events folds them. Of
-a long history it reads only what still counts: the last event of each kind for each node.
+It loads no contracts and does not check the order of events, so that it is fast; decisions are made by folding all
+events instead. Of a long history it reads only what still matters: the last event of each type for each node.
 """
 
 import json
@@ -13,7 +13,7 @@ from fairwitness.db.migrations import check_version
 from fairwitness.errors import EventsBroken
 
 KNOWN_VERSION = 1
-"""How many migrations this program knows; held equal to the ledger's own list by a test."""
+"""How many migrations this module knows; a test compares it with the ledger's own list."""
 
 RUN_TYPES = (
     *("run.created", "run.started", "run.paused", "run.resumed", "run.completed", "run.failed"),
@@ -23,16 +23,16 @@ RUN_TYPES = (
     *("approval_requested", "approval_answered"),
     *("phase_started", "phase_completed", "phase_failed", "phase_skipped", "human_verdict_recorded"),
 )
-"""The events that tell where a run as a whole stands, of every workflow; all of them are read."""
+"""The events of all workflows that determine the state of a whole run; all of them are read."""
 
 NODE_TYPES = (
     *("node.changed", "task.started", "task.verified", "task.retried", "task.exhausted", "task.reopened"),
     *("conflict.found", "merge.started", "merge.finished"),
 )
-"""The events that tell where nodes stand; of each node and kind the last one is enough."""
+"""The events that determine the state of nodes; the last of each type is enough for each node."""
 
 _DEFERS = '%"deferral":%'
-"""An event of autopilot that puts a phase to a person says so in its facts, whatever its type."""
+"""An autopilot event that defers a phase to a person has this in its facts, whatever its type."""
 
 _COLUMNS = ("event_id", "seq", "timestamp", "workflow", "run_id", "phase", "task", "attempt", "type", "version", "data")
 _SELECTED = ", ".join(f"e.{column}" for column in _COLUMNS)
@@ -53,7 +53,7 @@ _NEW_STATE = {
 
 
 class RunGlance(NamedTuple):
-    """One run: its last event, and when it began."""
+    """One run: its last event, and when it started."""
 
     run_id: str
     workflow: str
@@ -64,7 +64,7 @@ class RunGlance(NamedTuple):
 
 
 class SummaryEvent(NamedTuple):
-    """One event as it stands in the table; its data is of no known shape."""
+    """One event as in the table; its data is not validated."""
 
     event_id: str
     seq: int
@@ -79,22 +79,22 @@ class SummaryEvent(NamedTuple):
     data: dict[str, Any]
 
     def plain(self) -> dict[str, Any]:
-        """The event as plain values, as every other command spells it."""
+        """Return the event as plain JSON values."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 def holds_a_ledger(database: Database) -> bool:
-    """Whether there is anything to look at; a stranger's or a newer database is refused."""
+    """Return whether the database holds a ledger; raise an error for a foreign or newer database."""
     return check_version(database, KNOWN_VERSION) > 0
 
 
 def glance(database: Database) -> tuple[RunGlance, ...]:
-    """The runs of a ledger, newest first."""
+    """Return the runs of a ledger, newest first."""
     return tuple(RunGlance(*row) for row in database.read(_RUNS))
 
 
 def course(database: Database, run_id: str, *, up_to: int) -> list[SummaryEvent]:
-    """The events that tell where a run as a whole stands, in order."""
+    """Return the events that determine the state of a whole run, in order."""
     told = f"({_one_of(RUN_TYPES)} OR (e.workflow = 'autopilot' AND e.data LIKE ?))"
     where = f"e.run_id = ? AND e.seq <= ? AND {told}"
     sql = f"SELECT {_SELECTED} FROM events e WHERE {where} ORDER BY e.seq"
@@ -102,7 +102,7 @@ def course(database: Database, run_id: str, *, up_to: int) -> list[SummaryEvent]
 
 
 def standings(database: Database, run_id: str, *, up_to: int) -> list[SummaryEvent]:
-    """For each node the last event of each kind, and the last merge, in order."""
+    """Return the last event of each type for each node, and the last merge, in order."""
     where = f"e.run_id = ? AND e.seq <= ? AND {_one_of(NODE_TYPES)}"
     last = f"SELECT MAX(e.seq) AS seq FROM events e WHERE {where} GROUP BY e.task, e.type"
     sql = f"SELECT {_SELECTED} FROM events e JOIN ({last}) last ON e.seq = last.seq WHERE e.run_id = ? ORDER BY e.seq"
@@ -110,7 +110,7 @@ def standings(database: Database, run_id: str, *, up_to: int) -> list[SummaryEve
 
 
 def node_states(database: Database, run_id: str) -> dict[str, int]:
-    """How many nodes of a graph are in which state; those that nothing happened to are not among them."""
+    """Return the number of nodes of a graph in each state; nodes without events are not counted."""
     last = "SELECT MAX(seq) AS seq FROM events WHERE run_id = ? AND type = 'node.changed' GROUP BY task"
     state = _NEW_STATE[database.dialect]
     sql = f"SELECT {state}, COUNT(*) FROM events e JOIN ({last}) last ON e.seq = last.seq WHERE e.run_id = ? GROUP BY 1"
@@ -118,7 +118,7 @@ def node_states(database: Database, run_id: str) -> dict[str, int]:
 
 
 def exhausted(database: Database, run_id: str) -> int:
-    """How many nodes of a graph have no attempt left, and were given no more since."""
+    """Return how many nodes of a graph have no attempts left and were not reopened."""
     either = _one_of(("task.exhausted", "task.reopened"))
     last = f"SELECT MAX(e.seq) AS seq FROM events e WHERE e.run_id = ? AND {either} GROUP BY e.task"
     found = f"events e JOIN ({last}) last ON e.seq = last.seq"
@@ -127,25 +127,25 @@ def exhausted(database: Database, run_id: str) -> int:
 
 
 def events_after(database: Database, run_id: str, after: int) -> list[SummaryEvent]:
-    """The next events of a run, as many as are read at once; none if there is nothing new."""
+    """Return the next events of a run, at most one page; an empty list if there is nothing new."""
     sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.seq > ? ORDER BY e.seq LIMIT {_PAGE}"
     return _events(database, sql, run_id, after)
 
 
 def last_events(database: Database, run_id: str, count: int) -> list[SummaryEvent]:
-    """The last events of a run, oldest first."""
+    """Return the last events of a run, oldest first."""
     sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? ORDER BY e.seq DESC LIMIT ?"
     return _events(database, sql, run_id, count)[::-1]
 
 
 def graph_of(database: Database, run_id: str) -> dict[str, Any] | None:
-    """What a run of a graph began with; None if it is no such run."""
+    """Return the graph that a run started with, or None if the run has no graph."""
     rows = database.read("SELECT detail FROM observations WHERE run_id = ? AND key = 'graph'", (run_id,))
     return _parsed(rows[0][0], run_id, "its graph") if rows else None
 
 
 def phase_needs(database: Database, run_id: str) -> dict[str, list[str]]:
-    """Which phases each phase of an autopilot run rests on; empty if it is no such run."""
+    """Return the phases that each phase of an autopilot run depends on; empty for another workflow."""
     rows = database.read("SELECT detail FROM observations WHERE run_id = ? AND key = 'order'", (run_id,))
     order = _parsed(rows[0][0], run_id, "its order").get("order") if rows else None
     try:
@@ -156,7 +156,7 @@ def phase_needs(database: Database, run_id: str) -> dict[str, list[str]]:
 
 
 def _one_of(types: Iterable[str]) -> str:
-    """A condition; the names come from this module and hold no quote."""
+    """Return a condition on the event type; the names come from this module and contain no quote."""
     listed = "', '".join(types)
     return f"e.type IN ('{listed}')"
 

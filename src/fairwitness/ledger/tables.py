@@ -1,8 +1,8 @@
-"""The tables of the evidence database: the four of seed 000 exactly as published, and ours beside them.
+"""The tables of the evidence database: the four published ones, unchanged, and Fair Witness's own.
 
-Any tool that reads the published schema reads these four. What they cannot say (where a check comes from, what was
-run, in which order rows were committed) stands in tables of our own. Nothing is ever updated or deleted; triggers
-hold that, and that only a review carries a verdict.
+Any tool that reads the published schema can read these four. What they cannot express (the source of a check, what was
+run, in which order rows were committed) is in Fair Witness's own tables. No row is ever updated or deleted; triggers
+enforce that, and that only a review has a verdict.
 """
 
 from typing import NamedTuple
@@ -212,10 +212,10 @@ PUBLISHED_INDEXES = (
 )
 
 OWN_INDEXES = (
-    # covers every gate, so that its cost does not grow with the ledger
+    # Covers the queries of all gates, so that their cost does not grow with the ledger.
     "CREATE INDEX IF NOT EXISTS idx_fairwitness_gate ON anvil_checks"
     "(run_id, task_id, phase, round, check_name, instance, verdict, severity, passed)",
-    # finds the same check in any run, so that it is not executed twice
+    # Finds the same check in any run, so that it is not executed twice.
     "CREATE INDEX IF NOT EXISTS idx_fairwitness_execution_key ON executions(key)",
 )
 
@@ -229,7 +229,7 @@ class Table(NamedTuple):
 
 
 def _columns(ddl: str) -> tuple[str, ...]:
-    """The column names of a CREATE TABLE statement of this module."""
+    """Return the column names of a CREATE TABLE statement of this module."""
     inside = ddl[ddl.index("(") + 1 :]
     names = []
     depth = 0
@@ -259,11 +259,11 @@ CHAINED = {
     name: Table(name, _columns(ddl), {"events": "seq", "check_sources": "check_id"}.get(name, "id"))
     for name, ddl in (PUBLISHED | OWN).items()
 }
-"""Every table whose rows stand in the chain; `events` rows are known by run and sequence number."""
+"""All tables whose rows are in the chain; `events` rows are identified by run and sequence number."""
 
 
 def create_all(transaction: Transaction, dialect: SqlDialect) -> None:
-    """The first migration: everything."""
+    """Run the first migration: create all tables, indexes and triggers."""
     for ddl in (*PUBLISHED.values(), *OWN.values(), CHAIN, SCHEMA_META):
         transaction.run(_in(dialect, ddl))
     for index in (*PUBLISHED_INDEXES, *OWN_INDEXES):
@@ -281,7 +281,7 @@ def create_all(transaction: Transaction, dialect: SqlDialect) -> None:
 
 
 def _in(dialect: SqlDialect, ddl: str) -> str:
-    """A statement of this module in the words of a dialect."""
+    """Return a statement of this module in a dialect."""
     if dialect is SqlDialect.SQLITE:
         return ddl
     return (
@@ -305,7 +305,7 @@ _POSTGRES_FUNCTIONS = (
         RAISE EXCEPTION 'only a review has a verdict' USING ERRCODE = 'integrity_constraint_violation';
     END $$
     """,
-    # so that the published telemetry queries run on both
+    # So that the published telemetry queries run on both databases.
     """
     CREATE FUNCTION julianday(moment text) RETURNS double precision LANGUAGE sql STABLE AS $$
         SELECT EXTRACT(EPOCH FROM moment::timestamptz) / 86400.0 + 2440587.5

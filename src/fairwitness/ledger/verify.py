@@ -1,7 +1,7 @@
-"""Whether a ledger is as it was written: every row against its link, every link against the one before, every head.
+"""Verifies that a ledger is unchanged: every row against its link, every link against the previous one, every head.
 
-Edited, deleted, inserted and reordered rows show from the ledger alone. That its end was cut off shows only against
-heads that were kept: those in the event log, and those the caller brings along (from git refs).
+Edited, deleted, inserted and reordered rows show from the ledger alone. A truncated end is detected only with stored
+heads: those in the event log, and those that the caller provides (from git refs).
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from fairwitness.ledger.tables import CHAINED, Table
 
 
 class Tampering(StrEnum):
-    """What was done to a ledger."""
+    """The kinds of changes to a ledger."""
 
     EDITED = "edited"
     DELETED = "deleted"
@@ -26,7 +26,7 @@ class Tampering(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerFinding:
-    """One row or link that is not as it was written."""
+    """One row or link that was changed after it was written."""
 
     kind: Tampering
     run_id: str
@@ -39,7 +39,7 @@ class LedgerFinding:
 
 
 def verify(database: Database, run_id: str, heads: Iterable[Head] = ()) -> list[LedgerFinding]:
-    """Everything in one run that is not as it was written; nothing if all is. It may be written to meanwhile."""
+    """Return everything in one run that was changed after it was written; the run may be written to meanwhile."""
     return database.look(lambda read: _verify(read, run_id, heads))
 
 
@@ -56,7 +56,7 @@ def _verify(read: ReadQuery, run_id: str, heads: Iterable[Head]) -> list[LedgerF
 def _check_links(
     read: ReadQuery, run_id: str, findings: list[LedgerFinding], hashes: dict[int, str]
 ) -> Iterator[tuple[int, ChainMember]]:
-    """The rows of every link with its number; broken links are put into `findings`."""
+    """Yield the rows of every link with its number; add broken links to `findings`."""
 
     def broken(kind: Tampering, seq: int, detail: str) -> None:
         findings.append(LedgerFinding(kind, run_id, "chain", seq, detail))
@@ -136,18 +136,18 @@ def _check_sources(read: ReadQuery, run_id: str) -> Iterator[LedgerFinding]:
 
 
 def _says_met(body: str | None) -> bool:
-    """Whether a claim about a criterion says that it is met."""
+    """Return whether a claim about a criterion says that it is met."""
     import json
 
     try:
         said = json.loads(body or "null")
     except ValueError:
-        return False  # such a claim was edited, which its own link shows
+        return False  # the claim was edited, which its own link shows
     return isinstance(said, dict) and said.get("met") is True
 
 
 def _recorded_heads(read: ReadQuery, run_id: str) -> Iterator[Head]:
-    """The heads that the run itself noted in its event log."""
+    """Yield the heads that the run recorded in its event log."""
     import json
 
     for (data,) in read("SELECT data FROM events WHERE run_id = ? AND type = 'head_recorded' ORDER BY seq", (run_id,)):
@@ -155,7 +155,7 @@ def _recorded_heads(read: ReadQuery, run_id: str) -> Iterator[Head]:
             noted = json.loads(data)
             yield Head(int(noted["rows"]), str(noted["head"]))
         except (ValueError, TypeError, KeyError):
-            continue  # such an event was edited, which its own link shows
+            continue  # the event was edited, which its own link shows
 
 
 def _check_heads(run_id: str, hashes: dict[int, str], heads: Iterable[Head]) -> Iterator[LedgerFinding]:
@@ -170,6 +170,6 @@ def _check_heads(run_id: str, hashes: dict[int, str], heads: Iterable[Head]) -> 
 
 
 def hash_at(database: Database, run_id: str, links: int) -> str | None:
-    """The hash a run's chain had when it was this long, if it ever was."""
+    """Return the hash of a run's chain at this length, or None if it is shorter."""
     rows = database.read("SELECT hash FROM chain WHERE run_id = ? AND seq = ?", (run_id, links))
     return str(rows[0][0]) if rows else None
