@@ -15,7 +15,6 @@ import pytest
 
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.git import quarantine
 from fairwitness.git.reachability import lost
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
@@ -166,8 +165,7 @@ def test_an_attempts_branch_that_somebody_moves_is_not_merged_and_their_commit_i
     assert here.ended() == 0, here.printed
     assert "moved by somebody else" in str(here.changes("task-01")[1][1])
     assert "parts/task-01" in here.files()
-    repository = Repository.open(here.folder)
-    assert quarantine.is_kept(repository, theirs)
+    assert here.person.is_quarantined(theirs)
     here.assert_whole()
 
 
@@ -206,7 +204,7 @@ def test_merged_work_that_is_taken_out_of_the_target_stops_the_run_until_it_is_b
     here.person.git("update-ref", f"refs/heads/{TARGET}", "main")
     assert here.ended() == 1, here.printed
     assert f"took merged work out of {TARGET}" in here.printed
-    assert quarantine.is_kept(Repository.open(here.folder), merged)
+    assert here.person.is_quarantined(merged)
     here.person.git("branch", "-f", TARGET, merged)
     here.start()
     assert here.ended() == 0, here.printed

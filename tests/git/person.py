@@ -5,6 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairwitness.git import quarantine
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 
@@ -72,6 +73,10 @@ class Person:
     def shadow(self) -> Shadow:
         """A shadow of it beside the home folder."""
         return Shadow.open(self.home.parent / "state" / "shadow", self.open())
+
+    def is_quarantined(self, commit: str) -> bool:
+        """Return True if a commit can be reached from quarantine."""
+        return self.git("for-each-ref", "--count=1", f"--contains={commit}", quarantine.PREFIX) != ""
 
     def trap(self, name: str = "trap", ends: str = "exec cat") -> tuple[Path, Path]:
         """A program that leaves a mark when it runs (and passes its input on), and the mark."""

@@ -128,7 +128,7 @@ def test_quarantine_keeps_every_commit_once(person: Person) -> None:
     third = quarantine.keep(repository, "run-2", "task-01", second)
     assert set(quarantine.kept(repository)) == {kept, other, third}
     assert quarantine.kept(repository, "run-2") == (third,)
-    assert quarantine.is_kept(repository, first)
-    assert not quarantine.is_kept(repository, person.commit(a="3\n"))
+    assert person.is_quarantined(first)
+    assert not person.is_quarantined(person.commit(a="3\n"))
     with pytest.raises(UsageError, match="cannot name a ref"):
         quarantine.keep(repository, RUN, "a/b", first)

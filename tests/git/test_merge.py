@@ -1,19 +1,21 @@
-"""Branches come together one at a time without a checkout; a target that moved or a conflict is an answer."""
+"""Trees are merged without a checkout, a target has one lock, and a branch that is checked out is not moved."""
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from fairwitness.errors import NotReady, UsageError
-from fairwitness.git.identity import FALLBACK
-from fairwitness.git.merge import Clean, Conflict, Merged, MergeQueue, TargetMoved, checked_out, merge_test, target_lock
-from fairwitness.git.shadow import Shadow
+from fairwitness.git.merge import (
+    Clean,
+    Conflict,
+    checked_out,
+    merge_test,
+    refuse_checked_out,
+    target_lock,
+    target_ref,
+)
 from git.person import Person, picture
 
 
@@ -28,20 +30,6 @@ def forked(person: Person) -> Person:
     return person
 
 
-def queue_of(person: Person) -> MergeQueue:
-    """The queue of a person's repository."""
-    repository = person.open()
-    state = person.home.parent / "state"
-    return MergeQueue(repository, Shadow.open(state / "shadow", repository), state / "locks")
-
-
-def merge(
-    person: Person, branch: str, target: str = "target", expected: str | None = None
-) -> Merged | Conflict | TargetMoved:
-    """Merges as Fair Witness does."""
-    return queue_of(person).merge(branch, target, message=f"Merge {branch}", identity=FALLBACK, expected=expected)
-
-
 def test_trying_a_merge_touches_nothing(forked: Person) -> None:
     before = picture(forked.folder)
     shadow = forked.shadow()
@@ -53,47 +41,12 @@ def test_trying_a_merge_touches_nothing(forked: Person) -> None:
     assert picture(forked.folder) == before
 
 
-def test_a_merge_commit_moves_the_target_and_nothing_else(forked: Person) -> None:
-    before = {path: seen for path, seen in picture(forked.folder).items() if "/objects/" not in path}
-    target, clean = forked.git("rev-parse", "target"), forked.git("rev-parse", "clean")
-    merged = merge(forked, "clean", expected=target)
-    assert isinstance(merged, Merged)
-    assert merged.how == "merge"
-    assert forked.git("rev-parse", "target") == merged.commit
-    assert forked.git("log", "-1", "--format=%P %s", "target") == f"{target} {clean} Merge clean"
-    assert merge(forked, "clean", expected=target) == Merged(merged.commit, merged.tree, "already"), "repeated, adopted"
-    after = {path: seen for path, seen in picture(forked.folder).items() if "/objects/" not in path}
-    assert {path for path in before if before[path] != after[path]} == {
-        str(forked.folder / ".git" / place / "target") for place in ("refs/heads", "logs/refs/heads")
-    }
-    forked.git("fsck", "--strict")
-
-
-def test_a_target_that_is_behind_is_moved_forward(forked: Person) -> None:
-    forked.git("branch", "behind", "main")
-    merged = merge(forked, "clean", "behind")
-    assert merged == Merged(forked.git("rev-parse", "clean"), forked.git("rev-parse", "clean^{tree}"), "fast-forward")
-    forked.git("branch", "-f", "behind", "main")
-    queue = queue_of(forked)
-    always = queue.merge("clean", "behind", message="m", identity=FALLBACK, fast_forward=False)
-    assert isinstance(always, Merged)
-    assert always.how == "merge"
-
-
-def test_a_conflict_and_a_moved_target_are_answers_and_change_nothing(forked: Person) -> None:
-    target, main = forked.git("rev-parse", "target"), forked.git("rev-parse", "main")
-    before = picture(forked.folder)
-    assert merge(forked, "clash") == Conflict(("a b",))
-    assert merge(forked, "clean", expected=main) == TargetMoved(main, target)
-    assert picture(forked.folder) == before
-
-
 def test_histories_with_no_common_commit_are_not_merged_by_themselves(forked: Person) -> None:
     forked.git("checkout", "-q", "--orphan", "alien")
     forked.commit(z="1\n")
     forked.git("checkout", "-q", "main")
     with pytest.raises(UsageError, match="have no common ancestor here"):
-        merge(forked, "alien")
+        merge_test(forked.shadow(), forked.git("rev-parse", "target"), forked.git("rev-parse", "alien"))
 
 
 @pytest.mark.parametrize("where", ["main checkout", "linked worktree", "rebase", "bisect"])
@@ -110,62 +63,43 @@ def test_a_branch_that_somebody_has_checked_out_is_not_moved(forked: Person, tmp
         forked.git("bisect", "start", "target", "main")
     assert "refs/heads/target" in {branch for branch, _ in checked_out(forked.open())}
     with pytest.raises(UsageError, match=r"target is checked out in .*, so it is not moved"):
-        merge(forked, "clean")
+        refuse_checked_out(forked.open(), "refs/heads/target")
+    refuse_checked_out(forked.open(), "refs/heads/clean")
 
 
-@pytest.mark.parametrize("target", ["missing", "-x", "a b", "../x"])
-def test_a_target_that_is_no_branch_is_refused(forked: Person, target: str) -> None:
-    with pytest.raises(UsageError):
-        merge(forked, "clean", target)
+@pytest.mark.parametrize("target", ["", "-x", "a b", "../x"])
+def test_a_target_that_is_no_branch_is_refused(target: str) -> None:
+    with pytest.raises(UsageError, match="is not the name of a branch"):
+        target_ref(target)
 
 
-def test_merges_into_one_target_take_turns(forked: Person) -> None:
-    names = [f"branch-{number}" for number in range(6)]
-    for name in names:
-        forked.git("checkout", "-q", "-b", name, "main")
-        forked.commit(name, **{name: "1\n"})
-    forked.git("checkout", "-q", "main")
-    answers: list[Merged | Conflict | TargetMoved] = []
-    workers = [threading.Thread(target=lambda name=name: answers.append(merge(forked, name))) for name in names]
+def test_holders_of_the_lock_of_one_target_take_turns(tmp_path: Path) -> None:
+    holders: list[int] = []
+    most: list[int] = []
+
+    def hold(number: int) -> None:
+        with target_lock(tmp_path, "refs/heads/target"):
+            holders.append(number)
+            time.sleep(0.01)
+            most.append(len(holders))
+            holders.remove(number)
+
+    workers = [threading.Thread(target=hold, args=(number,)) for number in range(6)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert all(isinstance(answer, Merged) for answer in answers)
-    assert len(answers) == len(names)
-    assert set(forked.git("ls-tree", "--name-only", "target").splitlines()) >= set(names)
+    assert most == [1] * len(workers)
 
 
-def test_whoever_waits_too_long_is_told(forked: Person) -> None:
-    queue = queue_of(forked)
-    with (
-        target_lock(queue.locks, "refs/heads/target", 1),
-        pytest.raises(NotReady, match="another process merges into target"),
-    ):
-        queue.merge("clean", "target", message="m", identity=FALLBACK, patience_s=0.05)
-
-
-@pytest.mark.parametrize("point", ["git.merge.locked", "git.merge.committed", "git.merge.moved"])
-def test_a_merge_killed_anywhere_loses_no_commit(forked: Person, point: str) -> None:
-    state = forked.home.parent / "state"
-    code = textwrap.dedent(f"""
-        from pathlib import Path
-        from fairwitness.git.identity import FALLBACK
-        from fairwitness.git.merge import MergeQueue
-        from fairwitness.git.repository import Repository
-        from fairwitness.git.shadow import Shadow
-        repository = Repository.open(Path({str(forked.folder)!r}))
-        state = Path({str(state)!r})
-        queue = MergeQueue(repository, Shadow.open(state / "shadow", repository), state / "locks")
-        queue.merge("clean", "target", message="m", identity=FALLBACK)
-    """)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "FAIRWITNESS_KILL_AT": point}
-    target, clean = forked.git("rev-parse", "target"), forked.git("rev-parse", "clean")
-    killed = subprocess.run([sys.executable, "-c", code], env=environment, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert forked.git("rev-parse", "clean") == clean
-    merged = merge(forked, "clean")
-    assert isinstance(merged, Merged)
-    assert merged.how == ("already" if point == "git.merge.moved" else "merge")
-    assert forked.git("rev-parse", "target^1", "target^2").split() == [target, clean]
-    forked.git("fsck", "--strict")
+def test_a_lock_that_stays_taken_is_given_up_and_those_of_other_targets_are_free(tmp_path: Path) -> None:
+    with target_lock(tmp_path, "refs/heads/target"):
+        with target_lock(tmp_path, "refs/heads/other", 0.05):
+            pass
+        with (
+            pytest.raises(NotReady, match="another process merges into target"),
+            target_lock(tmp_path, "refs/heads/target", 0.05),
+        ):
+            pass
+    with target_lock(tmp_path, "refs/heads/target", 0.05):
+        pass

@@ -243,15 +243,6 @@ class TestDefaultBase:
         assert clone.open().default_base() == fork
 
 
-def test_submodules_are_named_and_nothing_else(person: Person) -> None:
-    commit = person.commit(a="1\n")
-    person.git("update-index", "--add", "--cacheinfo", f"160000,{commit},libs/sub module")
-    person.git("commit", "-qm", "sub")
-    repository = person.open()
-    assert repository.submodules(repository.tree_of("HEAD")) == ("libs/sub module",)
-    assert repository.submodules(repository.tree_of("HEAD~1")) == ()
-
-
 def test_a_checkout_is_dirty_by_content_and_not_by_time(person: Person) -> None:
     person.commit(a="1\n", b="1\n")
     file = person.folder / "a"
@@ -270,12 +261,3 @@ def test_a_checkout_is_dirty_by_content_and_not_by_time(person: Person) -> None:
     person.git("add", "a")
     file.write_text("1\n")
     assert repository.is_dirty(), "the index alone counts too"
-
-
-def test_whether_refs_can_be_added_is_known(person: Person) -> None:
-    person.commit(a="1\n")
-    assert person.open().can_write()
-    if os.geteuid() != 0:
-        (person.folder / ".git" / "refs").chmod(0o555)
-        assert not person.open().can_write()
-        (person.folder / ".git" / "refs").chmod(0o755)

@@ -200,7 +200,7 @@ def _look(person: Person, state: Path) -> str:
     work, head = shadow.worktree_tree(repository), repository.tree_of("HEAD")
     shadow.staged_tree(repository)
     shadow.checkout(work, state / "out")
-    return f"{repository.can_write()} {len(shadow.diff(head, work))}"
+    return f"{os.access(repository.objects_dir, os.W_OK)} {len(shadow.diff(head, work))}"
 
 
 def _as_somebody_else(look: Callable[[], str]) -> str:

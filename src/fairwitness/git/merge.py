@@ -1,7 +1,5 @@
-"""Merges without a checkout: tested first, then done under a lock for each target branch; the target moves atomically.
-
-The new commit is written before the ref moves, and the ref moves only from the commit that was merged with. A process
-that dies in between loses nothing: the branch still holds its commits, and the next attempt finds what was done.
+"""What a merge into a target branch needs: trees merged without a checkout, the lock of the target, and a refusal to
+move a branch that a person has checked out. `Candidates` uses it to stack merges and to land them.
 """
 
 import contextlib
@@ -11,17 +9,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from fairwitness.contracts.common.ids import is_git_ref
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.call import failed, text_of
-from fairwitness.git.commits import commit_tree, move_ref
-from fairwitness.git.identity import Identity
 from fairwitness.git.objects import Objects
 from fairwitness.git.repository import Repository
-from fairwitness.git.shadow import Shadow
-from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 
 PATIENCE_S = 60.0
@@ -39,15 +32,6 @@ class Conflict:
     """A merge with conflicts: both sides changed these paths."""
 
     paths: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """The target now contains the branch."""
-
-    commit: str
-    tree: str
-    how: Literal["fast-forward", "merge", "already"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,63 +63,6 @@ def merged_tree(objects: Objects, target: str, branch: str) -> tuple[str, tuple[
             next_step="fetch more history (git fetch --unshallow), or merge by hand",
         )
     raise failed("merge-tree", objects.git.path, answer)
-
-
-@dataclass(frozen=True, slots=True)
-class MergeQueue:
-    """The only way to merge into a target branch; the locks in the folder `locks` serialize the merges."""
-
-    repository: Repository
-    shadow: Shadow
-    locks: Path
-
-    def merge(
-        self,
-        branch: str,
-        target: str,
-        *,
-        message: str,
-        identity: Identity,
-        expected: str | None = None,
-        fast_forward: bool = True,
-        sign: bool = False,
-        patience_s: float = PATIENCE_S,
-    ) -> Merged | Conflict | TargetMoved:
-        """Merge a commit into a branch that is not checked out.
-
-        `expected` is the commit of the target that was verified: if the target has moved, nothing is merged.
-        """
-        ref = target_ref(target)
-        commit = self.repository.commit(branch)
-        with target_lock(self.locks, ref, patience_s):
-            killpoint("git.merge.locked")
-            tip = self.repository.ref(ref)
-            if tip is None:
-                raise UsageError(f"there is no branch {visible(target)!r}", next_step="create the target branch first")
-            if self.repository.is_ancestor(commit, tip):
-                return Merged(tip, self.repository.tree_of(tip), "already")
-            if expected is not None and tip != expected:
-                return TargetMoved(expected, tip)
-            refuse_checked_out(self.repository, ref)
-            return self._merge(ref, tip, commit, message, identity, fast_forward=fast_forward, sign=sign)
-
-    def _merge(
-        self, ref: str, tip: str, commit: str, message: str, identity: Identity, *, fast_forward: bool, sign: bool
-    ) -> Merged | Conflict | TargetMoved:
-        how: Literal["fast-forward", "merge"] = "fast-forward"
-        if not (fast_forward and self.repository.is_ancestor(tip, commit)):
-            test = merge_test(self.shadow, tip, commit)
-            if isinstance(test, Conflict):
-                return test
-            store = self.shadow.into_store(self.repository)
-            merge_test(store, tip, commit)  # again, to write the trees into the store of the commit
-            commit = commit_tree(store, test.tree, [tip, commit], message, identity, sign=sign)
-            how = "merge"
-        killpoint("git.merge.committed")
-        if not move_ref(self.repository, ref, commit, tip, why=how):
-            return TargetMoved(tip, self.repository.ref(ref))
-        killpoint("git.merge.moved")
-        return Merged(commit, self.repository.tree_of(commit), how)
 
 
 @contextlib.contextmanager

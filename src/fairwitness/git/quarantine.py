@@ -47,8 +47,3 @@ def kept(repository: Repository, run_id: str | None = None) -> tuple[Quarantined
     under = PREFIX if run_id is None else f"{PREFIX}{run_ref(run_id)}/"
     listed = repository.git.run("for-each-ref", "--format=%(refname) %(objectname)", under).decode()
     return tuple(Quarantined(*line.split(" ")) for line in listed.splitlines())
-
-
-def is_kept(repository: Repository, commit: str) -> bool:
-    """Return whether a commit is reachable from quarantine."""
-    return bool(repository.git.run("for-each-ref", "--count=1", f"--contains={commit}", PREFIX))

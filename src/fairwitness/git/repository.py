@@ -14,7 +14,7 @@ from fairwitness.errors import NotReady, StoreError, UsageError
 from fairwitness.git.bare_repository import lay_out
 from fairwitness.git.call import RUN_FSCK, ConfigGuard, GitDir, GitFailed, text_of
 from fairwitness.git.indexes import staged_tree, worktree_tree
-from fairwitness.git.objects import GITLINK, Objects
+from fairwitness.git.objects import Objects
 from fairwitness.kit.files import read_given
 from fairwitness.kit.text import visible
 
@@ -268,11 +268,6 @@ class Repository:
                 return base
         return self.ref(f"{self.head}~1^{{commit}}")
 
-    def submodules(self, tree: str) -> tuple[str, ...]:
-        """Return the paths of a tree's submodules."""
-        found = Objects(self.git, Path(tempfile.gettempdir())).entries(tree)
-        return tuple(path for path, entry in found.items() if entry.mode == GITLINK)
-
     def is_dirty(self) -> bool:
         """Return whether the index or the files differ from the commit; ignored files do not count."""
         if self.top is None:
@@ -291,11 +286,6 @@ class Repository:
             shallow=self.common_dir / "shallow",
         )
         return Objects(git, folder / "passing", self.object_format)
-
-    def can_write(self) -> bool:
-        """Return whether refs and objects can be added."""
-        places = (self.common_dir, self.objects_dir, self.common_dir / "refs")
-        return all(os.access(place, os.W_OK | os.X_OK, effective_ids=True) for place in places)
 
     def _branches_it_may_come_from(self) -> list[str]:
         upstream = ""

@@ -240,13 +240,6 @@ class Worktrees:
         """Return the last commit of the attempt, or None if it has no branch."""
         return self.repository.ref(worktree.ref)
 
-    def pointer_is_ours(self, worktree: Worktree) -> bool:
-        """Return whether the folder's `.git` is unchanged; any other content was written by the agent."""
-        pointer, admin = worktree.folder / ".git", admin_of(self.repository.common_dir, worktree.folder)
-        if admin is None or pointer.is_symlink() or not pointer.is_file():
-            return False
-        return pointer.read_bytes() == b"gitdir: " + os.fsencode(admin) + b"\n"
-
     def commit_all(
         self,
         worktree: Worktree,
