@@ -40,7 +40,7 @@ from fairwitness.rules.next_pass_step import PLAN_CONFIDENCE
 from fairwitness.rules.phase_plan import is_too_large, plan_problems
 from fairwitness.rules.phases import read_range
 from fairwitness.rules.rating import improvement_paths, settle
-from fairwitness.rules.roadmap import all_dependents, read_roadmap
+from fairwitness.rules.roadmap import read_roadmap
 from fairwitness.rules.scores import DEFERRAL_START, flag_conflicts, may_defer, tenths
 from fairwitness.rules.tool_policy import may_call
 from fairwitness.runs.autopilot.pages_judgement import judge_page
@@ -133,7 +133,6 @@ def test_the_roadmap_says_what_waits_for_what() -> None:
         4: ("3",),
         5: ("2",),
     }
-    assert all_dependents(_roadmap().phases, "3") == ("4",)
     written = demo.DEMO.files[".planning/REQUIREMENTS.md"]
     named = [each.id for phase in phases.values() for each in phase.requirements]
     assert named == re.findall(r"^- \*\*(LAR-\d+)\*\*: ", written, re.MULTILINE)

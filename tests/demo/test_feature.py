@@ -29,7 +29,7 @@ from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.demo.bundle import HONEST, LYING
 from fairwitness.demo.sessions import RecordedCall, RecordedSession
 from fairwitness.kit.documents import Format, read
-from fairwitness.rules.feature_plan import plan_against_tasks, pointer_problems
+from fairwitness.rules.feature_plan import PointerTarget, plan_against_tasks, resolve_pointer
 from fairwitness.rules.gates import check_names
 from fairwitness.rules.review import (
     RESOLUTIONS,
@@ -182,7 +182,9 @@ def test_plan_and_task_documents_agree_and_point_somewhere(plan: demo.Document, 
         documents[task.id] = TaskDocument.model_validate(value)
     assert plan_against_tasks(PlanOutput.model_validate(plan), documents) == ()
     known = {"spec-output.yaml": demo.SPEC.answer, "design-output.yaml": demo.DESIGN.answer}
-    assert [pointer_problems(document, known) for document in documents.values()] == [()] * len(tasks)
+    for context in (document.task.relevant_context for document in documents.values()):
+        for pointer in (*context.design_sections, *context.spec_requirements):
+            assert isinstance(resolve_pointer(pointer, known), PointerTarget), pointer
 
 
 def test_tasks_have_the_colours_that_the_rules_give_them() -> None:

@@ -2,9 +2,7 @@
 
 import pytest
 
-from fairwitness.contracts.common.problems import ProblemLevel
-from fairwitness.contracts.feature.plan import TaskDocument
-from fairwitness.rules.feature_plan import Dead, PointerTarget, pointer_problems, resolve_pointer
+from fairwitness.rules.feature_plan import Dead, PointerTarget, resolve_pointer
 from support.fixtures import value_of
 
 DOCUMENTS = {
@@ -42,14 +40,3 @@ def test_a_pointer_leads_to_its_section(pointer: str, value: object) -> None:
 )
 def test_a_dead_pointer_says_why(pointer: str, reason: str) -> None:
     assert resolve_pointer(pointer, DOCUMENTS) == Dead(reason)
-
-
-@pytest.mark.req("P8")
-def test_every_dead_pointer_of_a_task_is_a_warning_and_a_live_one_is_none() -> None:
-    design = {"payload": {"decisions": [{"id": "D-8"}]}}
-    task = TaskDocument.model_validate(value_of("000/task-schema.yaml"))
-    problems = pointer_problems(task, DOCUMENTS | {"design-output.yaml": design})
-    assert [(problem.where[-2:], problem.level) for problem in problems] == [
-        (("design_sections", 1), ProblemLevel.WARNING),
-        (("spec_requirements", 0), ProblemLevel.WARNING),
-    ]

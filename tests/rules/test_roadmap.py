@@ -8,8 +8,8 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.autopilot.roadmap import Roadmap
 from fairwitness.contracts.common.problems import Problem, ProblemLevel, spell_path
 from fairwitness.rules.markdown_lines import MOST_SIGNS
-from fairwitness.rules.phases import phase_order, read_range
-from fairwitness.rules.roadmap import ROADMAP_TEMPLATE, all_dependents, read_roadmap
+from fairwitness.rules.phases import read_range
+from fairwitness.rules.roadmap import ROADMAP_TEMPLATE, read_roadmap
 from rules.roadmap_texts import chained, listed, phase_text, roadmaps, written
 
 GENERATED = settings(max_examples=100)
@@ -509,22 +509,3 @@ def test_any_range_is_a_selection_or_a_problem(roadmap: Roadmap, places: set[int
     assert (following is None) == (everything.open == ())
     if following is not None:
         assert following.open == everything.open[:1]
-
-
-@pytest.mark.req("A11")
-@GENERATED
-@given(roadmaps())
-def test_what_rests_on_a_phase_is_found_through_any_distance(roadmap: Roadmap) -> None:
-    resting = {phase.id: set(all_dependents(roadmap.phases, phase.id)) for phase in roadmap.phases}
-    order = phase_order(roadmap.phases)
-    for phase in roadmap.phases:
-        assert all(order.index(other) > order.index(phase.id) for other in resting[phase.id])
-        for other in phase.depends_on:
-            assert resting[other] >= {phase.id, *resting[phase.id]}
-        direct = {one.id for one in roadmap.phases if phase.id in one.depends_on}
-        assert resting[phase.id] == direct.union(*(resting[one] for one in direct))
-
-
-def test_dependents_stand_in_the_order_of_the_roadmap() -> None:
-    phases = _roadmap(SHOP).phases
-    assert [all_dependents(phases, one) for one in ("1", "6.1", "7", "99")] == [("2", "3", "6", "7"), ("6.10",), (), ()]

@@ -11,7 +11,7 @@ from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, DagOverlay, NodeState, NodeType
 from fairwitness.contracts.forge.events import NodeChanged, TaskReopened
-from fairwitness.contracts.forge.status import DagStatus, NodeStatus, RunState
+from fairwitness.contracts.forge.status import DagStatus, NodeStatus
 from fairwitness.rules.graph import find_cycle
 
 
@@ -260,15 +260,6 @@ COUNTED: Mapping[str, Callable[[NodeStatus], bool]] = {
 def run_counts(status: DagStatus) -> dict[str, int]:
     """Return the counts of a run, computed from its whole graph."""
     return {name: sum(map(counts, status.nodes.values())) for name, counts in COUNTED.items()}
-
-
-def run_count_problems(run: RunState, status: DagStatus) -> tuple[Problem, ...]:
-    """Return a problem for every count of a run that differs from its graph."""
-    return tuple(
-        Problem(where=(name,), expected=f"the count of the graph, {counted}", found=str(getattr(run, name)))
-        for name, counted in run_counts(status).items()
-        if getattr(run, name) != counted
-    )
 
 
 Changes: TypeAlias = dict[str, Any]

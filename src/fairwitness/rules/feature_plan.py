@@ -266,25 +266,3 @@ def _entry(value: object, key: str, wanted: str) -> object | None:
         if isinstance(entry, Mapping) and entry.get(key) == wanted:
             return entry
     return None
-
-
-def pointer_problems(document: TaskDocument, documents: Mapping[str, object]) -> tuple[Problem, ...]:
-    """Return a warning for every pointer of a task that cannot be resolved; the task gets no other input instead."""
-    context = document.task.relevant_context
-    problems = []
-    for field, pointers in (
-        ("design_sections", context.design_sections),
-        ("spec_requirements", context.spec_requirements),
-    ):
-        for index, pointer in enumerate(pointers):
-            answer = resolve_pointer(pointer, documents)
-            if isinstance(answer, Dead):
-                problems.append(
-                    Problem(
-                        where=("task", "relevant_context", field, index),
-                        expected=f"a pointer that leads somewhere ({answer.reason})",
-                        found=pointer,
-                        level=ProblemLevel.WARNING,
-                    )
-                )
-    return tuple(problems)

@@ -5,7 +5,7 @@ describes it. Both are required.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from fairwitness.contracts.autopilot.facts import RoadmapPhase
@@ -281,21 +281,6 @@ def _disordered(gathered: _Gathered, read: Mapping[str, _PhaseReading]) -> Itera
                 yield at_line(lines[known[index]], problem.expected, f"Phase {problem.found}")
             case _:
                 yield at_line(lines[problem.found.split(" ")[0]], problem.expected, problem.found)
-
-
-def all_dependents(phases: Sequence[RoadmapPhase], phase_id: str) -> tuple[str, ...]:
-    """Return every phase that depends on this one, directly or indirectly, in the order of the roadmap."""
-    waiting: dict[str, list[str]] = {}
-    for phase in phases:
-        for other in phase.depends_on:
-            waiting.setdefault(other, []).append(phase.id)
-    resting: set[str] = set()
-    ahead = [phase_id]
-    while ahead:
-        found = set(waiting.get(ahead.pop(), ())) - resting
-        resting |= found
-        ahead += found
-    return tuple(phase.id for phase in phases if phase.id in resting)
 
 
 ROADMAP_TEMPLATE = """\

@@ -34,17 +34,6 @@ GOOD_ENOUGH: Mapping[tuple[NodeType, NodeType], frozenset[NodeState]] = {
 """The states of a dependency (first type) in which a dependent node (second type) may start."""
 
 
-def ready_tasks(
-    dependencies: Mapping[str, Sequence[str]], *, finished: frozenset[str], started: frozenset[str]
-) -> tuple[str, ...]:
-    """Return the unstarted tasks of a plan whose dependencies are finished, in the plan's order.
-
-    >>> ready_tasks({"a": [], "b": ["a"], "c": ["b"]}, finished=frozenset({"a"}), started=frozenset({"a"}))
-    ('b',)
-    """
-    return tuple(task for task, others in dependencies.items() if task not in started and finished.issuperset(others))
-
-
 def ready_nodes(dag: Dag, status: DagStatus) -> tuple[str, ...]:
     """Return the pending nodes whose dependencies allow a start, in the graph's order; a node without a status is not
     ready.
