@@ -18,10 +18,10 @@ from fairwitness.errors import NotReady, UsageError
 from fairwitness.sandbox import scratch
 from fairwitness.sandbox.capture import Capture
 from fairwitness.sandbox.private_folders import private_folders
-from fairwitness.sandbox.probe import is_kernel_able, probe
+from fairwitness.sandbox.probe import probe
 from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.sandbox.watchdog import tree
-from sandbox.kit import Bench, expect, require
+from sandbox.kit import Bench, expect, is_kernel_able, require
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(1, 60))

@@ -115,11 +115,3 @@ def _has_userns() -> bool:
         return subprocess.run(words, timeout=_TRIAL_S, env={}, check=False, capture_output=True).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
-
-
-def is_kernel_able(tier: SandboxTier) -> bool:
-    """Return whether the kernel supports a tier, whatever is installed."""
-    features = probe()
-    if tier is SandboxTier.NAMESPACES:
-        return features.seccomp and features.userns and Path("/proc/self/ns/pid").exists()
-    return tier in features.tiers

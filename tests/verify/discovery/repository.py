@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from fairwitness.contracts.verify.checks import CheckSpec, Discovered, VerifySettings
-from fairwitness.verify.discovery.files import MappingFiles
 from fairwitness.verify.discovery.repository_checks import discover
+from verify.discovery.tree_files import MappingFiles
 
 Files = dict[str, str]
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from fairwitness.contracts.verify.checks import Discovered, VerifySettings
 from fairwitness.verify.discovery.documents import UnreadableDocument, ini_of, json_of, toml_of
-from fairwitness.verify.discovery.files import PATHS_LIMIT, READ_LIMIT, MappingFiles
+from fairwitness.verify.discovery.files import PATHS_LIMIT, READ_LIMIT, UNSEEN
 from fairwitness.verify.discovery.programs import NODE_REPORTER, NODE_SYNTAX, PYTHON_IMPORTS, PYTHON_SYNTAX
 from fairwitness.verify.discovery.repository_checks import discover
 from verify.discovery.repository import look, offers, reasons
+from verify.discovery.tree_files import MappingFiles
 
 PATIENCE_S = 20.0
 MEGABYTE = READ_LIMIT - 100
@@ -121,6 +122,11 @@ def test_paths_that_lead_out_are_not_looked_at() -> None:
         "",
     ]
     assert found_in(dict.fromkeys(odd, b"[tool.ruff]")) == discover(MappingFiles({}), VerifySettings())
+
+
+@pytest.mark.parametrize("folder", sorted(UNSEEN))
+def test_folders_that_hold_nothing_of_the_repositorys_own_are_not_looked_at(folder: str) -> None:
+    assert found_in({f"a/{folder}/package.json": b"{}"}) == discover(MappingFiles({}), VerifySettings())
 
 
 def test_no_name_of_a_folder_becomes_an_option_of_a_command() -> None:

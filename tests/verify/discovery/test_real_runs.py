@@ -10,11 +10,11 @@ import pytest
 
 from fairwitness.contracts.verify.checks import CheckSpec, VerifySettings
 from fairwitness.contracts.verify.results import Report
-from fairwitness.verify.discovery.files import FolderFiles
 from fairwitness.verify.discovery.repository_checks import discover
 from fairwitness.verify.reports import read_report
 from support.fixtures import works
 from verify.discovery.repository import Files, check_of
+from verify.discovery.tree_files import FolderFiles
 
 
 class Done(NamedTuple):

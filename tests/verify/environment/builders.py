@@ -12,10 +12,10 @@ from typing import Any
 
 from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.verify.checks import SetupSettings
-from fairwitness.verify.discovery.files import FolderFiles
 from fairwitness.verify.environment.environment_store import BuiltEnvironment, EnvironmentStore
 from fairwitness.verify.environment.model import Environment
 from fairwitness.verify.environment.preparation import prepare
+from verify.discovery.tree_files import FolderFiles
 from verify.environment.shops import SHOP, machine
 
 

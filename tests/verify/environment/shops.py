@@ -14,11 +14,11 @@ from pathlib import Path
 from fairwitness.contracts.common.sandbox import Command, Confinement
 from fairwitness.contracts.verify.checks import CheckSpec, Language, Project, ReportFormat, SetupSettings
 from fairwitness.sandbox.runner import Finished, Runner
-from fairwitness.verify.discovery.files import FolderFiles
 from fairwitness.verify.environment.model import Environment, NoEnvironment, ResolvedCommand
 from fairwitness.verify.environment.origin import origin_problem
 from fairwitness.verify.environment.preparation import prepare
 from fairwitness.verify.environment.resolve import furnish, resolve
+from verify.discovery.tree_files import FolderFiles
 
 SHOP = Project(root=".", language=Language.PYTHON, manifests=("pyproject.toml",), packages=("shop",), sources=("src",))
 MANIFEST = '[project]\nname = "shop"\nversion = "1.2"\ndependencies = []\n'

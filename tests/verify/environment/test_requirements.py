@@ -2,9 +2,9 @@
 
 import pytest
 
-from fairwitness.verify.discovery.files import MappingFiles
 from fairwitness.verify.environment.project_metadata import ProjectMetadata, is_own, read_metadata
 from fairwitness.verify.environment.requirements import DeclaredRequirements, declared_by, join, locked_versions, unmet
+from verify.discovery.tree_files import MappingFiles
 
 MARKERS = {"python_full_version": "3.11.7", "python_version": "3.11", "sys_platform": "linux", "os_name": "posix"}
 
