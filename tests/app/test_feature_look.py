@@ -102,7 +102,7 @@ def test_a_run_that_ended_says_how(tmp_path: Path) -> None:
     assert view.steps["step-3b"].state == "done"
     assert [(task.name, task.word, task.attempt) for task in view.tasks()] == [("task-01", "merged", 2)]
     gate = view.gates["EG-2", "task-01"]
-    assert (gate.is_open, gate.counted, gate.threshold, view.gates_asked) == (True, 2, 2, 2)
+    assert (gate.is_open, gate.counted, gate.threshold) == (True, 2, 2)
     assert view.question is None
 
 

@@ -17,7 +17,7 @@ from fairwitness.engine.base import Body, ExecutionStatus, Flow, Json
 from fairwitness.errors import NotReady
 from fairwitness.rules.next_run_move import RunMove, RunMoveKind
 
-FLOW, PASS_FLOW = "autopilot", "autopilot.pass"
+PASS_FLOW = "autopilot.pass"
 _LOOK_S = 30.0
 """How long a run waits for its pass before it checks that a worker still runs it."""
 _SILENT_S = 60.0

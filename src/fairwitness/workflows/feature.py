@@ -14,8 +14,6 @@ from fairwitness.dag.executor import execute_graph
 from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, Flow, Json
 
-FLOW = "feature"
-
 
 class Next(Protocol):
     """The part of a decision that the body reads."""

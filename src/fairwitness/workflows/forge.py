@@ -15,8 +15,6 @@ from fairwitness.dag.ports import GraphPorts
 from fairwitness.engine.base import Body, Flow, Json
 from fairwitness.rules.next_forge_move import ForgeMove, ForgeMoveKind
 
-FLOW = "forge"
-
 
 class ForgePorts(GraphPorts, Protocol):
     """What the body of forge needs besides its graph."""

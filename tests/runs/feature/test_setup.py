@@ -68,7 +68,7 @@ def test_what_the_checkout_is_like_is_told(tmp_path: Path) -> None:
 @pytest.mark.req("P3")
 def test_a_checkout_that_nothing_can_start_from_is_refused(tmp_path: Path) -> None:
     empty = Person.in_folder(tmp_path, name="empty")
-    assert look(empty.open()).is_unborn
+    assert look(empty.open()).head_commit is None
     with pytest.raises(UsageError, match="no commits yet"):
         ready(empty.open())
     bare = Person.in_folder(tmp_path, name="bare", init=("--bare",))

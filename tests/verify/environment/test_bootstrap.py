@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.verify.environment.interpreters import BOOTSTRAP, PROBE
-from fairwitness.verify.environment.origin import judge_origin, origin_note
+from fairwitness.verify.environment.origin import judge_origin
 from fairwitness.verify.environment.programs.bootstrap import MISSING, RECORD, REFUSED
 from verify.environment.shops import PRICE, SHOP, shop, write
 
@@ -37,7 +37,6 @@ def test_it_runs_on_every_python_there_is(tmp_path: Path, python: str) -> None:
     assert done.returncode == 0, done.stderr
     content = (tmp_path / "origin").read_bytes()
     assert judge_origin(SHOP, content, tree, loads=True) is None
-    assert origin_note(SHOP, content) is None
     last = json.loads(content.splitlines()[-1])
     assert last["packages"]["shop"]["file"] == str(tree / "src/shop/__init__.py")
     assert json.loads(subprocess.check_output([python, "-I", str(PROBE)]))["markers"]["os_name"] == "posix"
@@ -135,11 +134,6 @@ def test_the_word_on_what_was_loaded_is_judged(content: bytes | None, problem: s
 
 def test_a_checker_need_not_come_to_an_end() -> None:
     assert judge_origin(SHOP, START, Path("/tree"), loads=False) is None
-
-
-def test_tests_that_load_nothing_are_worth_a_note() -> None:
-    assert origin_note(SHOP, START + record("tool", packages={})) == "no package of the project was loaded by its tests"
-    assert origin_note(SHOP.model_copy(update={"packages": ()}), START) is None
 
 
 def test_a_package_spread_over_folders_needs_one_in_the_tree(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ class FeatureView:
 
     def __init__(self, run_id: str, *, clock: Clock = system_clock) -> None:
         self.run_id, self._clock = run_id, clock
-        self.seq = self.lives = self.decisions = self.refused = self.gates_asked = 0
+        self.seq = self.lives = self.decisions = self.refused = 0
         self.slug = self.mode = self.base = self.last_time = ""
         self.began: str | None = None
         self.planned: int | None = None
@@ -256,7 +256,6 @@ class FeatureView:
 
     def _gate(self, event: SummaryEvent, data: Mapping[str, Any]) -> None:
         gate, missing = str(data["gate"]), tuple(map(str, data["missing"]))
-        self.gates_asked += 1
         self.gates[gate, event.task] = LastGateAnswer(
             gate, event.task, data["open"] is True, int(data["count"]), int(data["threshold"]), missing
         )

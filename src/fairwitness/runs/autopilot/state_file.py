@@ -32,15 +32,13 @@ class StateSource(StrEnum):
 
     FILE = "state.json"
     BACKUP = "state.json.backup"
-    LEDGER = "the ledger"
 
 
 class StateReading(NamedTuple):
-    """A state, its source, and why earlier sources could not be used."""
+    """A state and its source."""
 
     state: State
     source: StateSource
-    problems: tuple[str, ...] = ()
 
 
 _PATHS = {StateSource.FILE: autopilot.STATE, StateSource.BACKUP: autopilot.STATE_BACKUP}
@@ -51,30 +49,14 @@ def read_state(files: Store, *, run_id: str | None = None) -> StateReading | Non
 
     With `run_id`, a file about another run is ignored.
     """
-    found, _ = _read(files, run_id)
-    return found
-
-
-def current_state(log: AutopilotLog, files: Store) -> StateReading:
-    """Return the state of a run from its files, or from its ledger if no file can be read."""
-    found, problems = _read(files, log.run_id)
-    return found or StateReading(log.state().state, StateSource.LEDGER, problems)
-
-
-def _read(files: Store, run_id: str | None) -> tuple[StateReading | None, tuple[str, ...]]:
-    problems: list[str] = []
     for source, path in _PATHS.items():
         try:
             state = _state_of(files.get(path))
-        except NotStored:
-            problems.append(f"{path} is not there")
-        except (BadDocument, StoreError) as error:
-            problems.append(f"{path} cannot be read: {error}")
-        else:
-            if run_id in (None, state.meta.run_id):
-                return StateReading(state, source, tuple(problems)), ()
-            problems.append(f"{path} is about {state.meta.run_id}")
-    return None, tuple(problems)
+        except (BadDocument, StoreError):
+            continue
+        if run_id in (None, state.meta.run_id):
+            return StateReading(state, source)
+    return None
 
 
 def _state_of(data: bytes) -> State:

@@ -48,11 +48,6 @@ class Hygiene(NamedTuple):
     """A merge, rebase or similar that has not ended."""
 
     @property
-    def is_unborn(self) -> bool:
-        """True before the first commit."""
-        return self.head_commit is None
-
-    @property
     def base(self) -> str:
         """Return the commit to start from; raise `UsageError` if there is none."""
         if self.in_progress is not None:

@@ -1,7 +1,7 @@
 """Check that the code under test came from the worktree, by the records that the bootstrap wrote.
 
 A run that loaded none of the project's packages is no problem by itself: tests may drive a program by its command
-line, or look at files. `origin_note` says so, for people.
+line, or look at files.
 """
 
 from pathlib import Path
@@ -64,14 +64,6 @@ def judge_origin(project: Project, content: bytes | None, checkout: Path, *, loa
         if elsewhere is not None:
             return elsewhere
     return None
-
-
-def origin_note(project: Project, content: bytes | None) -> str | None:
-    """Return a note if tests ran and loaded nothing of the project; None otherwise."""
-    records = _records(content or b"") or []
-    if not project.packages or any(record.get("packages") for record in records):
-        return None
-    return "no package of the project was loaded by its tests"
 
 
 def _records(content: bytes) -> list[dict[str, Any]] | None:
