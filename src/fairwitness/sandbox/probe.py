@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, Features, Warned
