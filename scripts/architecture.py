@@ -142,8 +142,8 @@ def page(head: str) -> str:
     listed = packages()
     parts = [
         f"{head}\n# Architecture\n\n{told['opening'].strip()}\n",
-        "## Packages\n\nThe folders of `src/fairwitness/`, highest layer first. A package imports only packages of lower"
-        " layers;\npackages of one layer do not import each other.\n",
+        "## Packages\n\nThe folders of `src/fairwitness/`, highest layer first. A package imports only packages of"
+        " lower layers;\npackages of one layer do not import each other.\n",
         _table(
             ("layer", "package", "holds", "imports", "imported by"),
             [

@@ -198,6 +198,6 @@ def test_the_stream_of_the_folds_is_taken_in_too() -> None:
 
 @pytest.mark.req("F5")
 def test_looking_loads_no_contract() -> None:
-    program = "import sys, fairwitness.app.views.feature, fairwitness.app.views.feature_lines; print('pydantic' in sys.modules)"
+    program = "import sys, fairwitness.app.views.feature, fairwitness.app.views.feature_lines; print('pydantic' in sys.modules)"  # noqa: E501
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

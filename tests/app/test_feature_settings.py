@@ -1,4 +1,4 @@
-"""Settings of feature runs: every key can be said in fairwitness.toml, and what is not understood is refused in one line."""
+"""Settings of feature runs: every key can be said in fairwitness.toml, and what is not understood is refused in one line."""  # noqa: E501
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`fairwitness dag show`: the graph as a table, for Graphviz and as JSON; whatever stands in it, it fits and is quick."""
+"""`fairwitness dag show`: the graph as a table, for Graphviz and as JSON; whatever stands in it, it fits and is quick."""  # noqa: E501
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`fairwitness forge` and what belongs to it, as a person types it: reviews, pauses, change requests, and wrong arguments."""
+"""`fairwitness forge` and what belongs to it, as a person types it: reviews, pauses, change requests, and wrong arguments."""  # noqa: E501
 
 import json
 import subprocess

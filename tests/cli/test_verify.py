@@ -1,4 +1,4 @@
-"""`fairwitness verify` on a plain clone: what it says, what it leaves alone, one sentence for everything that is wrong."""
+"""`fairwitness verify` on a plain clone: what it says, what it leaves alone, one sentence for everything that is wrong."""  # noqa: E501
 
 import hashlib
 import json

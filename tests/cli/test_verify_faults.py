@@ -1,4 +1,4 @@
-"""`fairwitness verify` when things go wrong around it: killed in the middle, run twice at once, a ledger that was edited."""
+"""`fairwitness verify` when things go wrong around it: killed in the middle, run twice at once, a ledger that was edited."""  # noqa: E501
 
 import json
 import os

@@ -109,7 +109,7 @@ def test_a_lost_connection_costs_one_error_and_is_then_made_anew(roles: str) -> 
     assert write(ledger, "before") == "written"
     with psycopg.connect(roles, autocommit=True) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'fairwitness' AND pid <> pg_backend_pid()"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'fairwitness' AND pid <> pg_backend_pid()"  # noqa: E501
         )
     with pytest.raises(DatabaseUnusable):
         ledger.runs()

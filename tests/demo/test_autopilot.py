@@ -328,7 +328,7 @@ def _facts(number: int, pass_: int, score: float | None) -> IntegrityFacts:
                 "cycle_limit": 2,
                 "deferral_limit": DEFERRAL_START,
                 "category": None,
-                "usable_paths": None if items is None else [item.plain() for item in items],
+                "way_up": None if items is None else [item.plain() for item in items],
                 "paths": files,
                 "enforced": False,
             },

@@ -182,7 +182,7 @@ def test_a_damaged_repository_is_one_sentence_and_never_the_one_around_it(person
 
 def test_without_git_there_is_one_sentence(person: Person, tmp_path: Path) -> None:
     code = (
-        "from pathlib import Path\nfrom fairwitness.errors import NotReady\nfrom fairwitness.git.repository import Repository\n"
+        "from pathlib import Path\nfrom fairwitness.errors import NotReady\nfrom fairwitness.git.repository import Repository\n"  # noqa: E501
         f"try: Repository.open(Path({str(person.folder)!r}))\nexcept NotReady as error: print(error.what)"
     )
     for path in (str(tmp_path / "nothing"), ".:bin"):

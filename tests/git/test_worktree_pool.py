@@ -404,7 +404,7 @@ CODE = """
     top = Path(sys.argv[1])
     repository = Repository.open(top)
     worktrees = Worktrees(repository, Shadow.open(top / ".fairwitness" / "shadow", repository), top / ".fairwitness" / "worktrees")
-"""
+"""  # noqa: E501
 
 
 def _python(code: str, person: Person, *arguments: str, **env: str) -> "subprocess.Popen[bytes]":

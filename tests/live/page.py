@@ -39,7 +39,7 @@ the given version with the settings of its profile.
 
 | agent | version | tier | cases passed | first request | own token count | note |
 |---|---|---|---|---|---|---|
-"""
+"""  # noqa: E501
 _REST = """
 These agents have a profile, but `make test-agents` does not run them. Their tiers come from manual trials with the given
 versions.

@@ -272,7 +272,7 @@ def test_the_whole_table_of_what_a_step_counts() -> None:
         "research with another error": _outcome(StepName.RESEARCH, error=_error("boom")),
     }
     table = [
-        f"{name}: no progress {after.consecutive_no_progress}, same error {after.consecutive_same_error}, last {after.last_error}"
+        f"{name}: no progress {after.consecutive_no_progress}, same error {after.consecutive_same_error}, last {after.last_error}"  # noqa: E501
         for name, outcome in endings.items()
         for after in [count_step(before, outcome)]
     ]
@@ -283,8 +283,8 @@ def test_the_whole_table_of_what_a_step_counts() -> None:
             "a passing criterion: no progress 0, same error 0, last None",
             "a better score: no progress 0, same error 0, last None",
             "the same error: no progress 3, same error 4, last build_failure: make: *** [all] Error <n>",
-            "the same error in another line: no progress 3, same error 4, last build_failure: make: *** [all] Error <n>",
-            "the same line of another category: no progress 3, same error 1, last lint_failure: make: *** [all] Error <n>",
+            "the same error in another line: no progress 3, same error 4, last build_failure: make: *** [all] Error <n>",  # noqa: E501
+            "the same line of another category: no progress 3, same error 1, last lint_failure: make: *** [all] Error <n>",  # noqa: E501
             "another error: no progress 3, same error 1, last build_failure: boom",
             "a commit and the same error: no progress 0, same error 4, last build_failure: make: *** [all] Error <n>",
             "research without an error: no progress 2, same error 3, last build_failure: make: *** [all] Error <n>",

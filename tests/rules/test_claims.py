@@ -87,49 +87,49 @@ def test_each_claim_against_each_end() -> None:
         {
             "14 passed": {
                 "fail": (
-                    "“pytest -q tests/test_token.py” is said to have passed; it ended with fail (exit code 1) when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have passed; it ended with fail (exit code 1) when the harness ran it",  # noqa: E501
                 ),
                 "timeout": (
-                    "“pytest -q tests/test_token.py” is said to have passed; it ended with timeout when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have passed; it ended with timeout when the harness ran it",  # noqa: E501
                 ),
                 "violation": (
-                    "“pytest -q tests/test_token.py” is said to have passed; it ended with violation when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have passed; it ended with violation when the harness ran it",  # noqa: E501
                 ),
                 "lost": (
-                    "“pytest -q tests/test_token.py” is said to have passed; it ended with lost when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have passed; it ended with lost when the harness ran it",  # noqa: E501
                 ),
             },
             "1 failed": {
                 "pass": (
-                    "“pytest -q tests/test_token.py” is said to have failed; it ended with pass (exit code 0) when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have failed; it ended with pass (exit code 0) when the harness ran it",  # noqa: E501
                 )
             },
             "exit code 0": {
                 "fail": (
-                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with fail (exit code 1) when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with fail (exit code 1) when the harness ran it",  # noqa: E501
                 ),
                 "timeout": (
-                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with timeout when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with timeout when the harness ran it",  # noqa: E501
                 ),
                 "violation": (
-                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with violation when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with violation when the harness ran it",  # noqa: E501
                 ),
                 "lost": (
-                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with lost when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with lost when the harness ran it",  # noqa: E501
                 ),
             },
             "exit code 1": {
                 "pass": (
-                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with pass (exit code 0) when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with pass (exit code 0) when the harness ran it",  # noqa: E501
                 ),
                 "timeout": (
-                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with timeout when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with timeout when the harness ran it",  # noqa: E501
                 ),
                 "violation": (
-                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with violation when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with violation when the harness ran it",  # noqa: E501
                 ),
                 "lost": (
-                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with lost when the harness ran it",
+                    "“pytest -q tests/test_token.py” is said to have ended with exit code 1; it ended with lost when the harness ran it",  # noqa: E501
                 ),
             },
             "it looks fine": {},
@@ -235,23 +235,23 @@ def test_a_mini_verifier_is_held_against_what_the_harness_saw() -> None:
         {
             "an honest pass": (),
             "a pass that fails": (
-                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",
+                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",  # noqa: E501
             ),
             "the same by its command": (
-                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",
+                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",  # noqa: E501
             ),
             "the same by its criterion": (
-                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",
+                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",  # noqa: E501
             ),
             "a claim beside it": (
-                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",
-                "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with fail (exit code 1) when the harness ran it",
+                "“Tokens carry their line” is said to pass; its command ended with fail (exit code 1) when the harness ran it",  # noqa: E501
+                "“pytest -q tests/test_token.py” is said to have ended with exit code 0; it ended with fail (exit code 1) when the harness ran it",  # noqa: E501
             ),
             "an honest failure": (),
             "stricter than its command": (),
             "one left out": (),
             "one left out that fails": (
-                "the task is said to pass without a word on “It builds”; its command ended with fail (exit code 1) when the harness ran it",
+                "the task is said to pass without a word on “It builds”; its command ended with fail (exit code 1) when the harness ran it",  # noqa: E501
             ),
             "one left out of a failure": (),
             "nothing was run": (),

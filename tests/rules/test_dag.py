@@ -490,7 +490,7 @@ def test_every_problem_in_its_own_words() -> None:
             "addedNodes[1].status: expected PENDING, found DONE",
             "addedEdges[0].from: expected a node of the graph or of this overlay, found task-404",
             "addedEdges[0].to: expected a node that is PENDING, found task-001, RUNNING",
-            "addedEdges: expected nodes that do not wait for each other in a ring, found task-001 → task-002 → task-001",
+            "addedEdges: expected nodes that do not wait for each other in a ring, found task-001 → task-002 → task-001",  # noqa: E501
             "addedEdges[0].to: expected a node that is PENDING, found task-001, RUNNING",
             "overlays.cr-001: expected one overlay per change request, found two that differ",
             "nodes.task-001.status: expected no change any more, found MERGED → DONE",

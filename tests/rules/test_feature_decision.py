@@ -255,32 +255,32 @@ def test_every_answer_at_every_gate_the_first_and_the_second_time() -> None:
         [
             "gate-pushback-request proceed: go to step-1 (the request was weighed: a person chose proceed)",
             "gate-pushback-request proceed again: go to step-1 (the request was weighed: a person chose proceed)",
-            "gate-pushback-request modify: back to step-0, round 2 (a person changed the request: a person chose modify)",
-            "gate-pushback-request modify again: go to step-1 (the request was changed once already; what was said is passed on: a person chose modify)",
-            "gate-pushback-request abandon: halt (a person ended the run; its outputs are kept: a person chose abandon)",
-            "gate-pushback-request abandon again: halt (a person ended the run; its outputs are kept: a person chose abandon)",
+            "gate-pushback-request modify: back to step-0, round 2 (a person changed the request: a person chose modify)",  # noqa: E501
+            "gate-pushback-request modify again: go to step-1 (the request was changed once already; what was said is passed on: a person chose modify)",  # noqa: E501
+            "gate-pushback-request abandon: halt (a person ended the run; its outputs are kept: a person chose abandon)",  # noqa: E501
+            "gate-pushback-request abandon again: halt (a person ended the run; its outputs are kept: a person chose abandon)",  # noqa: E501
             "gate-pushback-request other: back to step-0, round 2 (a person changed the request: a person chose other)",
-            "gate-pushback-request other again: go to step-1 (the request was changed once already; what was said is passed on: a person chose other)",
+            "gate-pushback-request other again: go to step-1 (the request was changed once already; what was said is passed on: a person chose other)",  # noqa: E501
             "gate-post-research proceed: go to step-2 (the research was accepted: a person chose proceed)",
             "gate-post-research proceed again: go to step-2 (the research was accepted: a person chose proceed)",
-            "gate-post-research expand: back to step-1, round 2 (a person asked for more research: a person chose expand)",
-            "gate-post-research expand again: go to step-2 (research was repeated once already; what was said is passed on: a person chose expand)",
+            "gate-post-research expand: back to step-1, round 2 (a person asked for more research: a person chose expand)",  # noqa: E501
+            "gate-post-research expand again: go to step-2 (research was repeated once already; what was said is passed on: a person chose expand)",  # noqa: E501
             "gate-post-research abort: halt (a person ended the run; its outputs are kept: a person chose abort)",
             "gate-post-research abort again: halt (a person ended the run; its outputs are kept: a person chose abort)",
-            "gate-post-research other: back to step-1, round 2 (a person asked for more research: a person chose other)",
-            "gate-post-research other again: go to step-2 (research was repeated once already; what was said is passed on: a person chose other)",
+            "gate-post-research other: back to step-1, round 2 (a person asked for more research: a person chose other)",  # noqa: E501
+            "gate-post-research other again: go to step-2 (research was repeated once already; what was said is passed on: a person chose other)",  # noqa: E501
             "gate-pushback-spec proceed: go to step-3 (the specification is done: a person chose proceed)",
             "gate-pushback-spec proceed again: go to step-3 (the specification is done: a person chose proceed)",
             "gate-pushback-spec modify: back to step-2, round 2 (a person changed the request: a person chose modify)",
-            "gate-pushback-spec modify again: go to step-3 (the request was changed once already; what was said is passed on: a person chose modify)",
+            "gate-pushback-spec modify again: go to step-3 (the request was changed once already; what was said is passed on: a person chose modify)",  # noqa: E501
             "gate-pushback-spec abandon: halt (a person ended the run; its outputs are kept: a person chose abandon)",
-            "gate-pushback-spec abandon again: halt (a person ended the run; its outputs are kept: a person chose abandon)",
+            "gate-pushback-spec abandon again: halt (a person ended the run; its outputs are kept: a person chose abandon)",  # noqa: E501
             "gate-pushback-spec other: back to step-2, round 2 (a person changed the request: a person chose other)",
-            "gate-pushback-spec other again: go to step-3 (the request was changed once already; what was said is passed on: a person chose other)",
+            "gate-pushback-spec other again: go to step-3 (the request was changed once already; what was said is passed on: a person chose other)",  # noqa: E501
             "gate-post-planning approve: go to step-5 (the plan was approved: a person chose approve)",
             "gate-post-planning approve again: go to step-5 (the plan was approved: a person chose approve)",
             "gate-post-planning revise: back to step-4, round 2 (a person wants another plan: a person chose revise)",
-            "gate-post-planning revise again: go to step-5 (the plan was revised once already; what was said is passed on: a person chose revise)",
+            "gate-post-planning revise again: go to step-5 (the plan was revised once already; what was said is passed on: a person chose revise)",  # noqa: E501
             "gate-post-planning abort: halt (a person ended the run; its outputs are kept: a person chose abort)",
             "gate-post-planning abort again: halt (a person ended the run; its outputs are kept: a person chose abort)",
         ]

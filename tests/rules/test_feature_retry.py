@@ -176,7 +176,7 @@ def test_the_first_failure_replans_the_second_reverts_and_the_third_goes_on() ->
             "2 iterations, revert from 1: revert, then replan, revert, then go on with confidence Low",
             "2 iterations, revert from 2: replan, revert, then go on with confidence Low",
             "2 iterations, revert from 3: replan, revert, then go on with confidence Low",
-            "3 iterations, revert from 1: revert, then replan, revert, then replan, revert, then go on with confidence Low",
+            "3 iterations, revert from 1: revert, then replan, revert, then replan, revert, then go on with confidence Low",  # noqa: E501
             "3 iterations, revert from 2: replan, revert, then replan, revert, then go on with confidence Low",
             "3 iterations, revert from 3: replan, replan, revert, then go on with confidence Low",
         ]

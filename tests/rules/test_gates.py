@@ -401,31 +401,31 @@ def test_the_worth_of_every_check_from_every_source() -> None:
         table.append(f"{name}: {', '.join(words)}")
     assert table == snapshot(
         [
-            "ide-diagnostics: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "syntax-check: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "build: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "type-check: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "lint: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "tests: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "import-check: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "smoke-execution: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "tier3-infeasible: executed yes says nothing, executed no says nothing, observed yes says nothing, observed no says nothing, claimed yes says nothing, claimed no says nothing",
-            "readiness-observability: executed yes passed, executed no failed, observed yes says nothing, observed no says nothing, claimed yes says nothing, claimed no says nothing",
-            "readiness-degradation: executed yes passed, executed no failed, observed yes says nothing, observed no says nothing, claimed yes says nothing, claimed no says nothing",
-            "readiness-secrets: executed yes passed, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "baseline-discrepancy: executed yes says nothing, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "revert-x: executed yes says nothing, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "ac-1: executed yes holds, executed no failed, observed yes says nothing, observed no failed, claimed yes holds, claimed no failed",
-            "oracle-x: executed yes passed, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "red-at-baseline-x: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "scope: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "secrets: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "test-drift: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "regressions: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "tests-vacuous: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "suppressions: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "special-cases: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
-            "forgery: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",
+            "ide-diagnostics: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "syntax-check: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "build: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "type-check: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "lint: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "tests: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "import-check: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "smoke-execution: executed yes passed, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "tier3-infeasible: executed yes says nothing, executed no says nothing, observed yes says nothing, observed no says nothing, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "readiness-observability: executed yes passed, executed no failed, observed yes says nothing, observed no says nothing, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "readiness-degradation: executed yes passed, executed no failed, observed yes says nothing, observed no says nothing, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "readiness-secrets: executed yes passed, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "baseline-discrepancy: executed yes says nothing, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "revert-x: executed yes says nothing, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "ac-1: executed yes holds, executed no failed, observed yes says nothing, observed no failed, claimed yes holds, claimed no failed",  # noqa: E501
+            "oracle-x: executed yes passed, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "red-at-baseline-x: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "scope: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "secrets: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "test-drift: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "regressions: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "tests-vacuous: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "suppressions: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "special-cases: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "forgery: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
         ]
     )
 
@@ -525,13 +525,13 @@ def test_the_four_review_gates_over_a_small_table() -> None:
     ]
     assert table == snapshot(
         [
-            "nobody: EG-3 shut 0/3: security-sentinel, architecture-guardian, pragmatic-verifier [0 of 3 reviewers filed a verdict]; EG-4 open 0/0; EG-5 shut 0/3: security-sentinel: security, security-sentinel: architecture, security-sentinel: correctness, architecture-guardian: security, architecture-guardian: architecture, architecture-guardian: correctness, pragmatic-verifier: security, pragmatic-verifier: architecture, pragmatic-verifier: correctness [0 of 3 reviewers judged every category]; EG-6 shut 0/2: approval of security-sentinel, approval of architecture-guardian, approval of pragmatic-verifier [0 of 2 approvals]",
+            "nobody: EG-3 shut 0/3: security-sentinel, architecture-guardian, pragmatic-verifier [0 of 3 reviewers filed a verdict]; EG-4 open 0/0; EG-5 shut 0/3: security-sentinel: security, security-sentinel: architecture, security-sentinel: correctness, architecture-guardian: security, architecture-guardian: architecture, architecture-guardian: correctness, pragmatic-verifier: security, pragmatic-verifier: architecture, pragmatic-verifier: correctness [0 of 3 reviewers judged every category]; EG-6 shut 0/2: approval of security-sentinel, approval of architecture-guardian, approval of pragmatic-verifier [0 of 2 approvals]",  # noqa: E501
             "all approve: EG-3 open 3/3; EG-4 open 0/0; EG-5 open 3/3; EG-6 open 3/2",
             "two approve: EG-3 open 3/3; EG-4 open 0/0; EG-5 open 3/3; EG-6 open 2/2",
-            "one approves: EG-3 open 3/3; EG-4 open 0/0; EG-5 open 3/3; EG-6 shut 1/2: approval of architecture-guardian, approval of pragmatic-verifier [1 of 2 approvals]",
-            "one is missing: EG-3 shut 2/3: architecture-guardian [2 of 3 reviewers filed a verdict]; EG-4 open 0/0; EG-5 shut 2/3: architecture-guardian: security, architecture-guardian: architecture, architecture-guardian: correctness [2 of 3 reviewers judged every category]; EG-6 open 2/2",
-            "one blocker: EG-3 open 3/3; EG-4 shut 1/0: review-code-correctness without a blocker (pragmatic-verifier) [a blocker is never outvoted]; EG-5 open 3/3; EG-6 open 2/2",
-            "one category is missing: EG-3 open 3/3; EG-4 open 0/0; EG-5 shut 2/3: pragmatic-verifier: correctness [2 of 3 reviewers judged every category]; EG-6 open 2/2",
+            "one approves: EG-3 open 3/3; EG-4 open 0/0; EG-5 open 3/3; EG-6 shut 1/2: approval of architecture-guardian, approval of pragmatic-verifier [1 of 2 approvals]",  # noqa: E501
+            "one is missing: EG-3 shut 2/3: architecture-guardian [2 of 3 reviewers filed a verdict]; EG-4 open 0/0; EG-5 shut 2/3: architecture-guardian: security, architecture-guardian: architecture, architecture-guardian: correctness [2 of 3 reviewers judged every category]; EG-6 open 2/2",  # noqa: E501
+            "one blocker: EG-3 open 3/3; EG-4 shut 1/0: review-code-correctness without a blocker (pragmatic-verifier) [a blocker is never outvoted]; EG-5 open 3/3; EG-6 open 2/2",  # noqa: E501
+            "one category is missing: EG-3 open 3/3; EG-4 open 0/0; EG-5 shut 2/3: pragmatic-verifier: correctness [2 of 3 reviewers judged every category]; EG-6 open 2/2",  # noqa: E501
         ]
     )
 

@@ -312,17 +312,17 @@ def test_the_whole_table_of_lies() -> None:
                 "5 warning: 7 scores in a row lie within 0.2 of each other: their phases are marked as suspect"
             ],
             "already there, without a line": [
-                "6 enforcement: “Tokens carry their line” is said to have been there already, without a line that shows it [verify]"
+                "6 enforcement: “Tokens carry their line” is said to have been there already, without a line that shows it [verify]"  # noqa: E501
             ],
             "already there, by nobody's word": [
-                "6 enforcement: it is said to have been there already, and not every criterion of it was shown [verify]",
+                "6 enforcement: it is said to have been there already, and not every criterion of it was shown [verify]",  # noqa: E501
                 "10 enforcement: no verifier returned anything [verify]",
             ],
             "already there, and the judge names no line": [
-                "8 enforcement: it is said to have been there already, and the judge names no line that shows it [judge]"
+                "8 enforcement: it is said to have been there already, and the judge names no line that shows it [judge]"  # noqa: E501
             ],
             "already there, without a judgement": [
-                "8 enforcement: it is said to have been there already, and the judge names no line that shows it [judge]",
+                "8 enforcement: it is said to have been there already, and the judge names no line that shows it [judge]",  # noqa: E501
                 "9 enforcement: the judge has no evidence of its own [judge]",
             ],
             "routed past execution, without a line": [
@@ -330,16 +330,16 @@ def test_the_whole_table_of_lies() -> None:
             ],
             "nothing committed, without a line": [
                 "2 warning: there are more completed tasks (3) than commits (0)",
-                "6 enforcement: “another one” is said to have been there already, without a line that shows it [verify]",
+                "6 enforcement: “another one” is said to have been there already, without a line that shows it [verify]",  # noqa: E501
             ],
             "no file was looked at": [
                 "7 enforcement: a phase of type mixed has to show a file that was looked at [verify]"
             ],
             "nothing was executed": [
-                "7 enforcement: a phase of type mixed has to show a criterion whose command passed when the harness ran it [verify]"
+                "7 enforcement: a phase of type mixed has to show a criterion whose command passed when the harness ran it [verify]"  # noqa: E501
             ],
             "the harness saw it fail": [
-                "7 enforcement: a phase of type mixed has to show a criterion whose command passed when the harness ran it [verify]",
+                "7 enforcement: a phase of type mixed has to show a criterion whose command passed when the harness ran it [verify]",  # noqa: E501
                 "7 failure: “Tokens carry their line” ended with fail when the harness ran its command",
             ],
             "the harness saw a violation": [
@@ -349,7 +349,7 @@ def test_the_whole_table_of_lies() -> None:
                 "7 enforcement: “another” ended with timeout when the harness ran its command [verify]"
             ],
             "the command was lost": [
-                "7 enforcement: a phase of type mixed has to show a criterion whose command passed when the harness ran it [verify]",
+                "7 enforcement: a phase of type mixed has to show a criterion whose command passed when the harness ran it [verify]",  # noqa: E501
                 "7 enforcement: “Tokens carry their line” ended with lost when the harness ran its command [verify]",
             ],
             "no report of the judge": ["9 enforcement: the judge left no report [judge]"],
@@ -358,16 +358,16 @@ def test_the_whole_table_of_lies() -> None:
             ],
             "no evidence of the judge": [
                 "9 enforcement: the judge has no evidence of its own [judge]",
-                "11 enforcement: the judge agrees with everything and shows neither a line nor a command with its result [judge]",
+                "11 enforcement: the judge agrees with everything and shows neither a line nor a command with its result [judge]",  # noqa: E501
             ],
             "a verification in a minute": ["10 enforcement: the verification took 60 s, less than 120 s [verify]"],
             "a verification nobody measured": ["10 enforcement: nobody measured a verification [verify]"],
             "a verification without commands": [
-                "7 enforcement: a phase of type ui has to show a screenshot or a criterion whose command passed when the harness ran it [verify]",
+                "7 enforcement: a phase of type ui has to show a screenshot or a criterion whose command passed when the harness ran it [verify]",  # noqa: E501
                 "10 enforcement: the verification ran no command [verify]",
             ],
             "a judge that nods": [
-                "11 enforcement: the judge agrees with everything and shows neither a line nor a command with its result [judge]"
+                "11 enforcement: the judge agrees with everything and shows neither a line nor a command with its result [judge]"  # noqa: E501
             ],
             "an unclassified failure": [
                 "1 failure: it is completed, and its verification failed",

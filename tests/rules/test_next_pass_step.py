@@ -496,12 +496,12 @@ def test_the_whole_table_of_debugging() -> None:
         {
             "0 in the phase, 0 in the run, 0 in the pass": "debug",
             "2 in the phase, 2 in the run, 0 in the pass": "debug",
-            "3 in the phase, 3 in the run, 0 in the pass": "ends failed, rollback: debugging is exhausted: a.py has no test",
+            "3 in the phase, 3 in the run, 0 in the pass": "ends failed, rollback: debugging is exhausted: a.py has no test",  # noqa: E501
             "0 in the phase, 9 in the run, 0 in the pass": "debug",
-            "0 in the phase, 10 in the run, 0 in the pass": "ends failed, rollback: debugging is exhausted: a.py has no test",
-            "0 in the phase, 9 in the run, 1 in the pass": "ends failed, rollback: debugging is exhausted: a.py has no test",
+            "0 in the phase, 10 in the run, 0 in the pass": "ends failed, rollback: debugging is exhausted: a.py has no test",  # noqa: E501
+            "0 in the phase, 9 in the run, 1 in the pass": "ends failed, rollback: debugging is exhausted: a.py has no test",  # noqa: E501
             "1 in the phase, 1 in the run, 1 in the pass": "debug 2",
-            "1 in the phase, 1 in the run, 2 in the pass": "ends failed, rollback: debugging is exhausted: a.py has no test",
+            "1 in the phase, 1 in the run, 2 in the pass": "ends failed, rollback: debugging is exhausted: a.py has no test",  # noqa: E501
         }
     )
 
@@ -531,28 +531,28 @@ def test_the_whole_table_of_ratings() -> None:
     }
     assert table == snapshot(
         {
-            "whole, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",
+            "whole, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",  # noqa: E501
             "whole, 70, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "whole, 69, 0 researched, 0 replanned before, 0 in all": "research",
             "whole, 69, 1 researched, 0 replanned before, 0 in all": "research 2",
-            "whole, 69, 1 researched, 1 replanned before, 1 in all": "ends failed, rollback: its score is 6.9, and replanning is spent",
-            "whole, 69, 2 researched, 0 replanned before, 0 in all": "ends failed, rollback: its score is 6.9, and replanning is spent",
-            "whole, 69, 1 researched, 0 replanned before, 10 in all": "ends failed, rollback: its score is 6.9, and replanning is spent",
-            "cycle, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",
+            "whole, 69, 1 researched, 1 replanned before, 1 in all": "ends failed, rollback: its score is 6.9, and replanning is spent",  # noqa: E501
+            "whole, 69, 2 researched, 0 replanned before, 0 in all": "ends failed, rollback: its score is 6.9, and replanning is spent",  # noqa: E501
+            "whole, 69, 1 researched, 0 replanned before, 10 in all": "ends failed, rollback: its score is 6.9, and replanning is spent",  # noqa: E501
+            "cycle, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",  # noqa: E501
             "cycle, 70, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 0 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 1 researched, 1 replanned before, 1 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 2 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 1 researched, 0 replanned before, 10 in all": "ends completed, proceed: all steps are done",
-            "part, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",
+            "part, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",  # noqa: E501
             "part, 70, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "part, 69, 0 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "part, 69, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "part, 69, 1 researched, 1 replanned before, 1 in all": "ends completed, proceed: all steps are done",
             "part, 69, 2 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "part, 69, 1 researched, 0 replanned before, 10 in all": "ends completed, proceed: all steps are done",
-            "again, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",
+            "again, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",  # noqa: E501
             "again, 70, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "again, 69, 0 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "again, 69, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",

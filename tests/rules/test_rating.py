@@ -150,9 +150,9 @@ def test_every_lie_is_told_and_the_score_is_the_mean_rounded_down() -> None:
     assert settled.rating.scorecard[4].execution_result is None
     assert settled.discrepancies == snapshot(
         (
-            "“Criterion 1”: its command is said to have ended with exit code 0; it ended with fail (exit code 1) when the harness ran it",
+            "“Criterion 1”: its command is said to have ended with exit code 0; it ended with fail (exit code 1) when the harness ran it",  # noqa: E501
             "“Criterion 2” is given 9.9; its command ended with timeout when the harness ran it",
-            "“Criterion 4”: its command is said to have ended with exit code 0; it ended with violation when the harness ran it",
+            "“Criterion 4”: its command is said to have ended with exit code 0; it ended with violation when the harness ran it",  # noqa: E501
             "“Criterion 5”: its command was not run by the harness",
             "the score is given as 9.9, and the mean of its scorecard is 8.5",
             "“run 1” is said to have passed; it ended with fail (exit code 1) when the harness ran it",

@@ -105,12 +105,12 @@ def test_the_whole_table_of_one_finding() -> None:
             "Blocker in security: security blocker, architecture approve, correctness approve, overall blocker",
             "Blocker in architecture: security approve, architecture blocker, correctness approve, overall blocker",
             "Blocker in correctness: security approve, architecture approve, correctness blocker, overall blocker",
-            "Critical in security: security needs_revision, architecture approve, correctness approve, overall needs_revision",
-            "Critical in architecture: security approve, architecture needs_revision, correctness approve, overall needs_revision",
-            "Critical in correctness: security approve, architecture approve, correctness needs_revision, overall needs_revision",
-            "Major in security: security needs_revision, architecture approve, correctness approve, overall needs_revision",
-            "Major in architecture: security approve, architecture needs_revision, correctness approve, overall needs_revision",
-            "Major in correctness: security approve, architecture approve, correctness needs_revision, overall needs_revision",
+            "Critical in security: security needs_revision, architecture approve, correctness approve, overall needs_revision",  # noqa: E501
+            "Critical in architecture: security approve, architecture needs_revision, correctness approve, overall needs_revision",  # noqa: E501
+            "Critical in correctness: security approve, architecture approve, correctness needs_revision, overall needs_revision",  # noqa: E501
+            "Major in security: security needs_revision, architecture approve, correctness approve, overall needs_revision",  # noqa: E501
+            "Major in architecture: security approve, architecture needs_revision, correctness approve, overall needs_revision",  # noqa: E501
+            "Major in correctness: security approve, architecture approve, correctness needs_revision, overall needs_revision",  # noqa: E501
             "Minor in security: security approve, architecture approve, correctness approve, overall approve",
             "Minor in architecture: security approve, architecture approve, correctness approve, overall approve",
             "Minor in correctness: security approve, architecture approve, correctness approve, overall approve",
@@ -234,7 +234,7 @@ def test_every_situation_has_its_resolution() -> None:
             "too few approve, rounds left: send it back",
             "too few approve, last round: design: findings bind the planner; code: as review.on_exhausted says",
             "enough approve, but somebody wants security revised, rounds left: send it back",
-            "enough approve, but somebody wants security revised, last round: design: findings bind the planner; code: as review.on_exhausted says",
+            "enough approve, but somebody wants security revised, last round: design: findings bind the planner; code: as review.on_exhausted says",  # noqa: E501
             "enough approve, somebody wants something else revised, rounds left: go on, the dissent is a known issue",
             "enough approve, somebody wants something else revised, last round: go on, the dissent is a known issue",
             "all approve, rounds left: go on",
@@ -257,41 +257,41 @@ def test_what_three_reviewers_together_lead_to() -> None:
         table.append(f"{', '.join(names)}: {'; '.join(f'{when}: {word}' for when, word in words.items())}")
     assert table == snapshot(
         [
-            "approves, approves, approves: design 1: advance; design 2: advance; code 1: advance; code 2: advance; code 2, strict: advance",
-            "approves, approves, wants design revised: design 1: advance with 1 known issues; design 2: advance with 1 known issues; code 1: advance with 1 known issues; code 2: advance with 1 known issues; code 2, strict: advance with 1 known issues",
-            "approves, approves, wants security revised: design 1: revise; design 2: advance with 1 constraints (design_not_approved); code 1: revise; code 2: advance with 1 known issues (review_exhausted); code 2, strict: halt error",
-            "approves, approves, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "approves, approves, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
-            "approves, wants design revised, wants design revised: design 1: revise; design 2: advance with 2 constraints (design_not_approved); code 1: revise; code 2: advance with 2 known issues (review_exhausted); code 2, strict: halt error",
-            "approves, wants design revised, wants security revised: design 1: revise; design 2: advance with 2 constraints (design_not_approved); code 1: revise; code 2: advance with 2 known issues (review_exhausted); code 2, strict: halt error",
-            "approves, wants design revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "approves, wants design revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
-            "approves, wants security revised, wants security revised: design 1: revise; design 2: advance with 2 constraints (design_not_approved); code 1: revise; code 2: advance with 2 known issues (review_exhausted); code 2, strict: halt error",
-            "approves, wants security revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "approves, wants security revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
-            "approves, blocks, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "approves, blocks, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "approves, is silent, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
-            "wants design revised, wants design revised, wants design revised: design 1: revise; design 2: advance with 3 constraints (design_not_approved); code 1: revise; code 2: advance with 3 known issues (review_exhausted); code 2, strict: halt error",
-            "wants design revised, wants design revised, wants security revised: design 1: revise; design 2: advance with 3 constraints (design_not_approved); code 1: revise; code 2: advance with 3 known issues (review_exhausted); code 2, strict: halt error",
-            "wants design revised, wants design revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "wants design revised, wants design revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
-            "wants design revised, wants security revised, wants security revised: design 1: revise; design 2: advance with 3 constraints (design_not_approved); code 1: revise; code 2: advance with 3 known issues (review_exhausted); code 2, strict: halt error",
-            "wants design revised, wants security revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "wants design revised, wants security revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
-            "wants design revised, blocks, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "wants design revised, blocks, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "wants design revised, is silent, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
-            "wants security revised, wants security revised, wants security revised: design 1: revise; design 2: advance with 3 constraints (design_not_approved); code 1: revise; code 2: advance with 3 known issues (review_exhausted); code 2, strict: halt error",
-            "wants security revised, wants security revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "wants security revised, wants security revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
-            "wants security revised, blocks, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "wants security revised, blocks, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "wants security revised, is silent, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
-            "blocks, blocks, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "blocks, blocks, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "blocks, is silent, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",
-            "is silent, is silent, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",
+            "approves, approves, approves: design 1: advance; design 2: advance; code 1: advance; code 2: advance; code 2, strict: advance",  # noqa: E501
+            "approves, approves, wants design revised: design 1: advance with 1 known issues; design 2: advance with 1 known issues; code 1: advance with 1 known issues; code 2: advance with 1 known issues; code 2, strict: advance with 1 known issues",  # noqa: E501
+            "approves, approves, wants security revised: design 1: revise; design 2: advance with 1 constraints (design_not_approved); code 1: revise; code 2: advance with 1 known issues (review_exhausted); code 2, strict: halt error",  # noqa: E501
+            "approves, approves, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "approves, approves, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
+            "approves, wants design revised, wants design revised: design 1: revise; design 2: advance with 2 constraints (design_not_approved); code 1: revise; code 2: advance with 2 known issues (review_exhausted); code 2, strict: halt error",  # noqa: E501
+            "approves, wants design revised, wants security revised: design 1: revise; design 2: advance with 2 constraints (design_not_approved); code 1: revise; code 2: advance with 2 known issues (review_exhausted); code 2, strict: halt error",  # noqa: E501
+            "approves, wants design revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "approves, wants design revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
+            "approves, wants security revised, wants security revised: design 1: revise; design 2: advance with 2 constraints (design_not_approved); code 1: revise; code 2: advance with 2 known issues (review_exhausted); code 2, strict: halt error",  # noqa: E501
+            "approves, wants security revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "approves, wants security revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
+            "approves, blocks, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "approves, blocks, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "approves, is silent, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
+            "wants design revised, wants design revised, wants design revised: design 1: revise; design 2: advance with 3 constraints (design_not_approved); code 1: revise; code 2: advance with 3 known issues (review_exhausted); code 2, strict: halt error",  # noqa: E501
+            "wants design revised, wants design revised, wants security revised: design 1: revise; design 2: advance with 3 constraints (design_not_approved); code 1: revise; code 2: advance with 3 known issues (review_exhausted); code 2, strict: halt error",  # noqa: E501
+            "wants design revised, wants design revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "wants design revised, wants design revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
+            "wants design revised, wants security revised, wants security revised: design 1: revise; design 2: advance with 3 constraints (design_not_approved); code 1: revise; code 2: advance with 3 known issues (review_exhausted); code 2, strict: halt error",  # noqa: E501
+            "wants design revised, wants security revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "wants design revised, wants security revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
+            "wants design revised, blocks, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "wants design revised, blocks, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "wants design revised, is silent, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
+            "wants security revised, wants security revised, wants security revised: design 1: revise; design 2: advance with 3 constraints (design_not_approved); code 1: revise; code 2: advance with 3 known issues (review_exhausted); code 2, strict: halt error",  # noqa: E501
+            "wants security revised, wants security revised, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "wants security revised, wants security revised, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
+            "wants security revised, blocks, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "wants security revised, blocks, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "wants security revised, is silent, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
+            "blocks, blocks, blocks: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "blocks, blocks, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "blocks, is silent, is silent: design 1: halt halted; design 2: halt halted; code 1: halt halted; code 2: halt halted; code 2, strict: halt halted",  # noqa: E501
+            "is silent, is silent, is silent: design 1: retry; design 2: retry; code 1: retry; code 2: retry; code 2, strict: retry",  # noqa: E501
         ]
     )
 

@@ -26,7 +26,7 @@ STATUSES = {
 
 def _told(names: list[str], wanted: list[str] | None = None) -> list[str]:
     return [
-        f"{problem.level.value} at {'.'.join(map(str, problem.where))}: expected {problem.expected}, found {problem.found}"
+        f"{problem.level.value} at {'.'.join(map(str, problem.where))}: expected {problem.expected}, found {problem.found}"  # noqa: E501
         for problem in flag_problems(names, wanted or [], STATUSES)
     ]
 
@@ -115,8 +115,8 @@ def test_nonsense_is_told_all_at_once() -> None:
     assert _told(["--quality", "--complete"], ["1", "3"]) == []
     assert _told(["--fast", "", "--fast", "force"]) == snapshot(
         [
-            "error at flags: expected one of --force, --quality, --gaps, --complete, --map, --lenient, --discuss, --visual, found --fast",
-            "error at flags: expected one of --force, --quality, --gaps, --complete, --map, --lenient, --discuss, --visual, found nothing",
+            "error at flags: expected one of --force, --quality, --gaps, --complete, --map, --lenient, --discuss, --visual, found --fast",  # noqa: E501
+            "error at flags: expected one of --force, --quality, --gaps, --complete, --map, --lenient, --discuss, --visual, found nothing",  # noqa: E501
         ]
     )
     assert _told(["--force", "--quality", "--gaps", "--complete", "--map"]) == snapshot(
@@ -130,7 +130,7 @@ def test_nonsense_is_told_all_at_once() -> None:
     )
     assert _told(["--lenient", "--quality"]) == snapshot(
         [
-            "warning at flags: expected --lenient without --quality and --gaps, beside which it has no effect, found --lenient"
+            "warning at flags: expected --lenient without --quality and --gaps, beside which it has no effect, found --lenient"  # noqa: E501
         ]
     )
     assert _told(["--lenient"]) == []

@@ -377,7 +377,7 @@ def test_gaps_go_one_by_one_widest_first_and_keep_the_better_score() -> None:
 @pytest.mark.req("A14")
 def test_the_whole_table_of_gaps() -> None:
     table = [
-        f"score {score} of 95 after {iterations}, {remaining} left: {after_gaps(score, 95, iterations, remaining).value}"
+        f"score {score} of 95 after {iterations}, {remaining} left: {after_gaps(score, 95, iterations, remaining).value}"  # noqa: E501
         for score, iterations, remaining in product((94, 95), (0, 4, 5), (0, 1))
     ]
     assert table == snapshot(

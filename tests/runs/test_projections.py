@@ -13,7 +13,7 @@ from fairwitness.contracts.forge.status import DagStatus, RunState
 from fairwitness.errors import EventsBroken
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.dag import COUNTED, run_counts
-from fairwitness.runs.shared.state_files import AutopilotProjection, ForgeProjection
+from fairwitness.runs.shared.state_files import ForgeProjection
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 from rules import fold_streams
@@ -57,21 +57,6 @@ def test_forges_files_follow_its_events_and_agree_with_each_other(ledger: Ledger
     assert whole == state
 
 
-@pytest.mark.req("A1")
-def test_autopilots_state_file_follows_its_events_and_keeps_a_backup(ledger: Ledger, tmp_path: Path) -> None:
-    run_id, said, setup = fold_streams.PILOT_RUN, fold_streams.PILOT, fold_streams.SETUP
-    store = Store(tmp_path / "root")
-    projection = AutopilotProjection(ledger, store, run_id, setup)
-    envelopes = stream(Workflow.AUTOPILOT, run_id, said)
-    tell(ledger, envelopes[:-1])
-    before = projection.refresh()
-    tell(ledger, envelopes[-1:])
-    after = projection.refresh()
-    assert json.loads(store.get(".autopilot/state.json")) == after.state.plain()
-    assert json.loads(store.get(".autopilot/state.json.backup")) == before.state.plain()
-    assert AutopilotProjection(ledger, Store(tmp_path / "other"), run_id, setup).refresh() == after
-
-
 def test_events_that_cannot_have_happened_are_named(ledger: Ledger, tmp_path: Path) -> None:
     run_id = "run-7f2"
     tell(ledger, stream(Workflow.FORGE, run_id, [("run.completed", {})]))
@@ -80,38 +65,3 @@ def test_events_that_cannot_have_happened_are_named(ledger: Ledger, tmp_path: Pa
             Dag.model_validate(value_of("004/dag.json"))
         )
     assert not (tmp_path / "root").exists()
-
-
-@pytest.mark.req("A5")
-def test_an_event_costs_the_same_at_the_beginning_and_after_ten_thousand(tmp_path: Path) -> None:
-    """Bytes handed to the disk by each hundred events; a growing file rewritten each time would show at once."""
-    ledger = Ledger.open_file(tmp_path / "evidence.db")
-
-    def hundred() -> int:
-        before = _written()
-        tell(ledger, stream(Workflow.FORGE, "run-1", [("run.resumed", {})] * 100))
-        return _written() - before
-
-    hundred()
-    early = min(hundred() for _ in range(5))
-
-    def many(count: int) -> None:
-        ledger.record(
-            "run-1",
-            lambda record: [
-                record.event(Workflow.FORGE, "run.resumed", {}, timestamp="2026-02-26T14:30:00Z") for _ in range(count)
-            ],
-        )
-
-    many(10_000)
-    hundred()
-    late = min(hundred() for _ in range(5))
-    ledger.close()
-    assert late <= 1.5 * early
-
-
-def _written() -> int:
-    for line in Path("/proc/self/io").read_text().splitlines():
-        if line.startswith("wchar:"):
-            return int(line.split()[1])
-    raise AssertionError("this kernel does not count")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairwitness.ledger.summary import RunGlance, glance, holds_a_ledger
+from fairwitness.ledger.summary import holds_a_ledger
 
 if TYPE_CHECKING:
     from fairwitness.db.base import Database
@@ -71,9 +71,3 @@ def _in_file(root: Path) -> "Database | None":
     from fairwitness.db.sqlite import SqliteDatabase
 
     return SqliteDatabase(file, read_only=True)
-
-
-def runs_in(root: Path) -> tuple[RunGlance, ...]:
-    """Return the runs of a repository, newest first."""
-    with read_database(root) as database:
-        return () if database is None else glance(database)

@@ -119,8 +119,7 @@ class PostgresDatabase:
         if (port and not port.replace(",", "").isdigit()) or "@" in place:
             raise DatabaseUnusable(
                 "the address of the Postgres database cannot be read",
-                next_step="check FAIRWITNESS_DATABASE_URL; signs such as @ / ? # % in a password are written %40 %2F %3F "
-                "%23 %25",
+                next_step="check FAIRWITNESS_DATABASE_URL; write @ / ? # % in a password as %40 %2F %3F %23 %25",
             ) from None
         return parts
 

@@ -24,7 +24,9 @@ _ADDED = (("{body}", "beat", "DOUBLE PRECISION"),)
 
 _COLUMN = {
     SqlDialect.SQLITE: "SELECT 1 FROM pragma_table_info(?) WHERE name = ?",
-    SqlDialect.POSTGRES: "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(?) AND attname = ? AND NOT attisdropped",
+    SqlDialect.POSTGRES: (
+        "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(?) AND attname = ? AND NOT attisdropped"
+    ),
 }
 
 _MOST_VALUES = 10_000

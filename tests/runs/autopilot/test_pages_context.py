@@ -93,7 +93,7 @@ Taken at 2026-02-12T12:00:00Z, 1280 by 720 pixels.
 | Severity | Kind | What is wrong | Where | Suggested fix |
 | --- | --- | --- | --- | --- |
 | major | layout | Button overlaps sidebar at 1280px width | top-right quadrant, approximately 200px from top | Check CSS flex layout in sidebar component |
-""")  # a row is as long as what was said
+""")  # a row is as long as what was said  # noqa: E501
     none = BUGS.model_copy(update={"screenshots": ()})
     assert "No screenshot is on record." in visual_bugs_page(PHASE, none)
 

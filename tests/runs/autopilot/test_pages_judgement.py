@@ -237,7 +237,7 @@ Too vague to act on, and not counted:
 | --- | --- | --- | --- |
 | 0 (initial) | 7.9 of 10 | none | no test for CRLF |
 | 1 | 8.2 of 10 | a test for CRLF | none |
-""")  # a row is as long as what was said
+""")  # a row is as long as what was said  # noqa: E501
 
 
 @pytest.mark.req("A13")

@@ -63,7 +63,7 @@ Phase 5 (Line numbers) was put to a person, who found: it blinks; no date.
 ### Debug session: `stuck-cache` -- tool_failure
 **Prevention rule:** Drop the cache first.
 **Context:** Root cause: It was old. Recorded: 2026-02-09T16:45:00Z.
-""")  # an entry keeps its context in one line
+""")  # an entry keeps its context in one line  # noqa: E501
 
 
 @pytest.mark.req("A8")

@@ -291,7 +291,7 @@ It stopped at 2026-02-09T16:39:00Z in phase 6.3, step execute, and is **paused**
 | When | Phase | Step | Event | Details |
 | --- | --- | --- | --- | --- |
 | 2026-02-09T14:31:00Z | 6.1 | execute | `task_completed` | {"task":"task_01","commit":"abc1234"} |
-""")  # a table has as many columns as it has
+""")  # a table has as many columns as it has  # noqa: E501
 
 
 @pytest.mark.req("A6")
@@ -303,7 +303,7 @@ def test_every_status_says_how_to_go_on() -> None:
             "running": "- it was interrupted, and resumes where it was: `fairwitness resume run-2026-02-09-143052`",
             "paused": "- fix the cause, then resume: `fairwitness resume run-2026-02-09-143052`",
             "completed": "- nothing is left to do",
-            "failed": "- it does not continue by itself; once the cause is fixed: `fairwitness resume run-2026-02-09-143052`",
+            "failed": "- it does not continue by itself; once the cause is fixed: `fairwitness resume run-2026-02-09-143052`",  # noqa: E501
         }
     )
 

@@ -174,7 +174,7 @@ All of the above stands in the run's chain of 21 links, which ended in:
 - whether the evidence is as it was written: `fairwitness ledger verify`
 - whether the same facts lead to the same decisions: `fairwitness replay 2026-02-26T14:30:00Z`
 - undo it: `fairwitness rollback 2026-02-26T14:30:00Z`
-""")  # a table has as many columns as it has
+""")  # a table has as many columns as it has  # noqa: E501
     assert bundle_page(assemble(ledger, RUN, facts, POLICY)) == bundle_page(bundle)
 
 

@@ -1,4 +1,4 @@
-"""What a person says in fairwitness.toml: checks of their own, others put in their place, some switched off but seen."""
+"""What a person says in fairwitness.toml: checks of their own, others put in their place, some switched off but seen."""  # noqa: E501
 
 import pytest
 

@@ -222,7 +222,7 @@ def _reach(spec: RoleSpec, host: Host) -> Iterator[str]:
         if policy.project_commands:
             lines.append("- Besides, the project's own build, lint and test commands.")
         lines.append(
-            "- Besides, `fairwitness verify`, `fairwitness schema check`, `fairwitness ledger` and `fairwitness evidence`."
+            "- Besides, `fairwitness verify`, `fairwitness schema check`, `fairwitness ledger`, `fairwitness evidence`."
         )
     if started_by(spec.role):
         lines.append(f"- You may start only: {code(started_by(spec.role))}.")

@@ -1,25 +1,18 @@
-"""State files written from folds over events, and from nothing else.
+"""The state files of a forge run, written from folds over its events.
 
 A projection remembers how far it has folded, so refreshing costs only the new events. It is called at step boundaries,
 not for each event; after a crash the file may be older until the next call.
 """
 
-from typing import TypeVar
-
-from fairwitness.contracts.autopilot.facts import AutopilotState, RunSetup
 from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.errors import EventsBroken
 from fairwitness.kit.json_text import render
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.rules.fold_forge import DEFAULT_ATTEMPTS, ForgeState, fold_forge
 from fairwitness.store.artifacts import Store
-from fairwitness.store.layout import autopilot
 from fairwitness.store.layout.forge import ForgeLayout
-
-StateT = TypeVar("StateT")
 
 
 class ForgeProjection:
@@ -45,25 +38,7 @@ class ForgeProjection:
         return self._state
 
 
-class AutopilotProjection:
-    """`state.json` of one run; the previous version is kept beside it as a backup."""
-
-    def __init__(self, ledger: Ledger, store: Store, run_id: str, setup: RunSetup) -> None:
-        self._ledger = ledger
-        self._store = store
-        self._run_id = run_id
-        self._setup = setup
-        self._state: AutopilotState | None = None
-
-    def refresh(self) -> AutopilotState:
-        """Fold the new events and write the file."""
-        events = self._ledger.events(self._run_id, after=self._state.seq if self._state else 0)
-        self._state = _folded(fold_autopilot(events, self._setup, onto=self._state), self._run_id)
-        _write(self._store, autopilot.STATE, self._state.state, backup=True)
-        return self._state
-
-
-def _folded(answer: StateT | Problem, run_id: str) -> StateT:
+def _folded(answer: ForgeState | Problem, run_id: str) -> ForgeState:
     if isinstance(answer, Problem):
         raise EventsBroken(
             f"run {run_id}: {spell_path(answer.where)}: expected {answer.expected}; found {answer.found}",
@@ -72,5 +47,5 @@ def _folded(answer: StateT | Problem, run_id: str) -> StateT:
     return answer
 
 
-def _write(store: Store, path: str, document: Contract, *, backup: bool = False) -> None:
-    store.put(path, render(document.plain()).encode(), backup=backup)
+def _write(store: Store, path: str, document: Contract) -> None:
+    store.put(path, render(document.plain()).encode())

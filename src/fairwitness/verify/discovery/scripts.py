@@ -30,8 +30,8 @@ class ScriptCommand(NamedTuple):
 def words_of(text: str) -> list[ScriptCommand] | None:
     """Return the commands of a script that are joined by `&&`; None if it is more than that.
 
-    >>> words_of("tsc && node --test 'dist/*.js'")
-    [ScriptCommand(words=('tsc',), is_plain=True, ...), ScriptCommand(words=('node', '--test', 'dist/*.js'), is_plain=True, ...)]
+    >>> [command.words for command in words_of("tsc && node --test 'dist/*.js'") or ()]
+    [('tsc',), ('node', '--test', 'dist/*.js')]
     """
     if len(text) > LONGEST or not text.strip() or any(sign < " " and sign not in "\n\t" for sign in text):
         return None
