@@ -43,7 +43,8 @@ def contracts() -> list[dict[str, Any]]:
     return found
 
 
-def packages() -> list[Package]:
+@cache
+def packages() -> tuple[Package, ...]:
     """Return the packages, highest layer first."""
     layers = next(contract for contract in contracts() if contract["type"] == "layers")["layers"]
     placed = {name.strip(): number for number, layer in enumerate(layers, start=1) for name in layer.split("|")}
@@ -55,18 +56,18 @@ def packages() -> list[Package]:
     for name, tops in imports.items():
         for top in tops:
             importers[top].add(name)
-    return [
+    return tuple(
         Package(
             name,
             layer,
             summary(_files(name)[0]),
             len(_files(name)),
             sum(len(path.read_text().splitlines()) for path in _files(name)),
-            tuple(sorted(imports[name], key=placed.__getitem__)),
-            tuple(sorted(importers[name], key=placed.__getitem__)),
+            tuple(sorted(imports[name], key=lambda top: (placed[top], top))),
+            tuple(sorted(importers[name], key=lambda top: (placed[top], top))),
         )
         for name, layer in placed.items()
-    ]
+    )
 
 
 def _files(name: str) -> list[Path]:
@@ -114,6 +115,7 @@ def resolve(place: str) -> Path:
     return path
 
 
+@cache
 def _defined(path: Path) -> set[str]:
     names = set()
     for node in ast.parse(path.read_text()).body:
@@ -167,12 +169,13 @@ def page(head: str) -> str:
 
 
 def _subpackages() -> str:
+    tops = {SOURCE, *(SOURCE / each.name for each in packages())}
     rows = []
     for package in sorted(SOURCE.rglob("__init__.py")):
         folder = package.parent
-        if folder in (SOURCE, *(SOURCE / each.name for each in packages())):
+        if folder in tops:
             continue
-        if len(folder.relative_to(SOURCE).parts) <= 3:
+        if "data" not in folder.parts and len(folder.relative_to(SOURCE).parts) <= 3:
             rows.append((f"`{folder.relative_to(SOURCE)}`", summary(package)))
     return "Inside them:\n\n" + _table(("package", "holds"), rows)
 
