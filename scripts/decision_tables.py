@@ -308,7 +308,7 @@ def page() -> str:
     """docs/decision-tables.md."""
     opening = (
         f"{HEAD}\n# Decision tables\n\n"
-        "How a feature run decides. Every table is read from `src/fairwitness/rules` with the default settings; the same\n"
+        "How a feature run decides. Every table is read from `src/fairwitness/rules` with default settings; the same\n"
         "functions decide in a run, on the command line and in the dashboard. An agent's word appears nowhere in here\n"
         "except as a claim.\n\n"
     )

@@ -46,7 +46,7 @@ versions.
 
 | agent | version | tier | own token count |
 |---|---|---|---|
-"""
+"""  # noqa: E501
 _NEAR = 0.05
 """A first request contains paths and dates; a size that changed by less than this share counts as unchanged."""
 _ROW = re.compile(r"^\| ([a-z-]+) \| ([^|]+?) \| ([A-D]) \|(.*)$", re.MULTILINE)
