@@ -14,7 +14,8 @@ FOLDERS = (".agents/skills/fairwitness", ".claude/skills/fairwitness")
 
 _DESCRIPTION = (
     "Proves code changes with `fairwitness verify` and checks pipeline documents with `fairwitness schema check`."
-    " Use it before you say that a change works or that tests pass, after any change to code, tests or build files, when a"
+    " Use it before you say that a change works or that tests pass, after any change to code, tests or build files,"
+    " when a"
     " verification is blocked, and when you write or read documents under docs/feature/."
 )
 
