@@ -80,7 +80,7 @@ def test_what_is_not_committed_is_kept_or_refused_as_the_person_wants(till: Path
     assert begin(till).order.snapshot is not None
     settings = (till / "fairwitness.toml").read_text()
     (till / "fairwitness.toml").write_text(f"{settings}\n[feature]\ndirty = 'refuse'\n")
-    with pytest.raises(UsageError, match="not committed"):
+    with pytest.raises(UsageError, match="uncommitted changes"):
         begin(till)
 
 

@@ -84,7 +84,7 @@ def _branches(repository: Path) -> list[str]:
 
 def assert_clean(repository: Path, run_id: str) -> None:
     """Nothing is left but the run's branches, the ledger and what is kept on purpose; the archive is the whole fold."""
-    assert _branches(repository) == [target_of(run_id), "autopilot-diagnostic-phase-2", "main"]
+    assert _branches(repository) == ["autopilot-diagnostic-phase-2", target_of(run_id), "main"]
     assert_left(repository, run_id, head="main")
     assert_archived(repository, run_id)
     with open_autopilot_run(repository, run_id) as context:

@@ -53,7 +53,7 @@ def test_a_dirty_checkout_stops_a_run_before_and_after_it_begins(tmp_path: Path)
     grounds = Grounds.lay_out(tmp_path)
     stranger = grounds.top / "notes.txt"
     stranger.write_text("mine\n")
-    with pytest.raises(UsageError, match=r"not committed: notes\.txt"):
+    with pytest.raises(UsageError, match=r"uncommitted changes: notes\.txt"):
         grounds.begin()
     stranger.unlink()
     run = grounds.begin()

@@ -220,7 +220,7 @@ def test_the_store_works_without_anything_only_linux_has(tmp_path: Path) -> None
         "sys.modules['ctypes'] = None\n"
         "from pathlib import Path\n"
         "from fairwitness.store.artifacts import Store\n"
-        "from fairwitness.store import seal, sections\n"
+        "from fairwitness.store import seal\n"
         "from fairwitness.store.layout import autopilot, feature, forge\n"
         "store = Store(Path(sys.argv[1]))\n"
         "store.put('a/b', b'1'); store.create('a/c', b'2'); store.grow('a/b', b'12'); store.append('a/d', '3')\n"

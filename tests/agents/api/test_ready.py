@@ -21,11 +21,11 @@ import asyncio, sys
 sys.modules[{package!r}] = None
 from fairwitness.agents.base import Endpoint
 from fairwitness.agents.backends.api import open_model
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.errors import NotReady
 
 async def main():
-    endpoint = Endpoint(dialect=Dialect({dialect!r}), token="t" * 9, model="m", url="http://127.0.0.1:9")
+    endpoint = Endpoint(dialect=ApiDialect({dialect!r}), token="t" * 9, model="m", url="http://127.0.0.1:9")
     try:
         async with open_model(endpoint):
             pass
@@ -47,7 +47,7 @@ import sys
 for package in {packages!r}:
     sys.modules[package] = None
 from fairwitness.agents.backends.api import ApiBackend
-from fairwitness.contracts.agents.model import Dialect
+from fairwitness.contracts.agents.model import ApiDialect
 probe = ApiBackend(dialect={dialect}).probe()
 print(probe.found, *probe.missing, probe.next_step, sep="|")
 """
@@ -68,8 +68,8 @@ def test_a_probe_looks_for_the_packages_and_imports_none() -> None:
 @pytest.mark.parametrize(
     ("packages", "dialect", "said"),
     [
-        (("pydantic_ai", "openai"), "Dialect.OPENAI_CHAT", "False|the package pydantic_ai|the package openai|"),
-        (("google",), "Dialect.GEMINI", "False|the package google.genai|pip install 'fairwitness[google]'"),
+        (("pydantic_ai", "openai"), "ApiDialect.OPENAI_CHAT", "False|the package pydantic_ai|the package openai|"),
+        (("google",), "ApiDialect.GEMINI", "False|the package google.genai|pip install 'fairwitness[google]'"),
         (("openai", "anthropic"), "None", "True|"),
         (("openai", "anthropic", "google"), "None", "False|the package anthropic|pip install 'fairwitness[anthropic]'"),
     ],
