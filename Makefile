@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(BIN)/pytest -n 2 --durations=20 --durations-min=1
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --durations=20 --durations-min=1
 AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fairwitness-test-agents
-QUICK := tests/rules tests/contracts tests/kit tests/cli/test_texts.py
+QUICK := tests/rules tests/contracts tests/kit tests/cli/test_columns.py tests/cli/test_feature_screen.py \
+  tests/cli/test_autopilot_screen.py tests/app/test_feature_look.py tests/app/test_verify_outputs.py
 SLICE ?= $(shell sh scripts/slice-number)
 SLICE_SECONDS ?= 420
 .DEFAULT_GOAL := help
@@ -36,7 +37,7 @@ full: setup ## test at full width; branch coverage of contracts and rules must b
 	$(BIN)/coverage report --include='src/fairwitness/contracts/*,src/fairwitness/rules/*' --fail-under=100
 
 slice: setup ## run a tenth of the sweeps, chosen by the commit (8 min); SLICE=3 repeats one
-	@FAIRWITNESS_SLICE=$(SLICE) FAIRWITNESS_SLICE_SECONDS=$(SLICE_SECONDS) $(PYTEST) -p no:randomly --maxschedchunk=1 \
+	@FAIRWITNESS_SLICE=$(SLICE) FAIRWITNESS_SLICE_SECONDS=$(SLICE_SECONDS) $(PYTEST) -p no:randomly --dist load --maxschedchunk=1 \
 	  --timeout=900 -q || { echo "slice $(SLICE) failed; repeat it with: make slice SLICE=$(SLICE)" >&2; exit 1; }
 
 costs: setup ## measure what tests cost, one case of each function, and write tests/costs.json (30 min)

@@ -53,6 +53,7 @@ def read(run: Run, path: str) -> Any:
     return json.loads(run.file(path))
 
 
+@pytest.mark.width("sample")  # one whole autopilot run
 @pytest.mark.req("A10", "A9", "A6", "A5")
 def test_gaps_of_the_audit_are_closed_in_two_cycles_at_most_and_the_run_is_kept_whole(tmp_path: Path) -> None:
     grounds = Grounds.lay_out(tmp_path, phases=2, autopilot={"audit": True}, breaker=PATIENT)

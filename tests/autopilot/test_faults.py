@@ -147,6 +147,7 @@ Run(Path(sys.argv[1]), sys.argv[2]).carry()
 """
 
 
+@pytest.mark.width("sample")  # one kill of a whole run
 @pytest.mark.req("A1", "A3")
 def test_a_worker_that_is_killed_at_work_loses_nothing(tmp_path: Path) -> None:
     grounds = Grounds.lay_out(tmp_path)

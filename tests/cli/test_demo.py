@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import fairwitness as fairwitness_package
 from cli.runner import fairwitness
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective
@@ -19,6 +20,7 @@ from support import demo_feature as demo
 
 pytestmark = pytest.mark.timeout(300)  # the fixtures play whole runs, on a machine that may be busy
 
+SOURCE = Path(fairwitness_package.__file__).parent
 BRANCH = f"feature/{demo.DEMO.slug}"
 LAYOUT = FeatureLayout(demo.DEMO.slug)
 TASKS = ("task-01", "task-02", "task-03", "task-04")
@@ -90,6 +92,7 @@ def target_of(repository: Path) -> str:
     return ref
 
 
+@pytest.mark.width("sample")  # one whole feature run
 @pytest.mark.req("P11")
 def test_the_demo_ends_in_a_commit_of_exactly_what_was_proven(told: Played) -> None:
     repository = told.repository
@@ -126,6 +129,15 @@ def test_the_checkout_is_switched_and_clean_and_nothing_else_is_left(told: Playe
     assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
     assert sorted(path.name for path in (told.repository.parent).iterdir()) == ["recordings", "till"]
     assert f"unpacked in {repository}" in told.lines
+
+
+@pytest.mark.width("sample")
+@pytest.mark.parametrize("database", ["engine.db", "evidence.db"])
+def test_no_journal_holds_a_module_path(told: Played, database: str) -> None:
+    """A run that was begun before a module moved goes on after it."""
+    journal = (told.repository / ".fairwitness" / database).read_bytes()
+    packages = [path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()]
+    assert not re.findall(rb"fairwitness\.(?:%s)\b" % "|".join(packages).encode(), journal)
 
 
 def test_every_file_of_the_feature_folder_is_there_and_no_other(told: Played) -> None:

@@ -64,6 +64,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         yield Played(done, top, context, tuple(context.log.ledger.events(context.log.run_id)))
 
 
+@pytest.mark.width("sample")  # one whole forge run
 @pytest.mark.req("F6", "F10")
 def test_it_ends_well_and_says_so(played: Played) -> None:
     assert "COMPLETED: 14/14 merged" in played.done.stdout
