@@ -1,4 +1,4 @@
-"""Fixtures that several rooms' tests share: an environment of one's own, every database, and a ledger on each."""
+"""Fixtures that many tests share: an environment of their own, every database, and a ledger on each."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from fairwitness.db.base import Database
 from fairwitness.db.postgres import PostgresDatabase
@@ -18,7 +18,9 @@ from support.collecting import pytest_collection_modifyitems, pytest_runtest_pro
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 
 # the same examples every time, and no deadline: a busy machine is no failure
-settings.register_profile("fairwitness")
+settings.register_profile(
+    "fairwitness", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("fairwitness")
 
 __all__ = ["pytest_collection_modifyitems", "pytest_runtest_protocol", "pytest_runtest_setup"]

@@ -14,7 +14,7 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.events import NodeChanged
-from fairwitness.errors import UsageError
+from fairwitness.errors import InternalError
 from fairwitness.rules.dag import dag_problems
 from fairwitness.runs.autopilot.task_checks import category_of, category_of_runs, failures, problems_of, task_commands
 from fairwitness.runs.autopilot.task_graphs import TaskNode, begin_graph, graph_of, graphs_of, logged, rest_of
@@ -126,9 +126,9 @@ def test_graphs_are_numbered_through_the_run_and_attempts_through_the_phase(yard
         (4, "5", "5-2", 3),
         (5, None, None, 1),
     ]
-    with pytest.raises(UsageError, match="no graph 6"):
+    with pytest.raises(InternalError, match="no graph 6"):
         graph_of(yard.log, 6)
-    with pytest.raises(UsageError, match="no node p5-z"):
+    with pytest.raises(InternalError, match="no node p5-z"):
         graphs[0].node("p5-z")
 
 

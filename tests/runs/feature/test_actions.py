@@ -12,7 +12,7 @@ from fairwitness.contracts.feature.events import DispatchStatus, FeatureRunResum
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.contracts.graph.orders import GraphEnd
-from fairwitness.errors import NotReady, UsageError
+from fairwitness.errors import InternalError, NotReady
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.feature.actions import RunGraph
 from fairwitness.runs.feature.decisions import TakenDecision
@@ -153,7 +153,7 @@ async def _held_up(_number: int) -> GraphEnd:
 def test_nothing_can_be_done_about_a_wait(ground: Ground, tmp_path: Path) -> None:
     run = PaperRun(ground, tmp_path / "run", Script())
     wait = Wait(reason="...", waits_for=WaitsFor.PERSON, what=("x",))
-    with pytest.raises(UsageError, match="nothing can be done about wait"):
+    with pytest.raises(InternalError, match="nothing can be done about wait"):
         asyncio.run(run._actions.act(TakenDecision(1, wait, ()), _never))
     run.close()
 

@@ -59,7 +59,7 @@ def tasks_part(facts: ReportFacts) -> Html:
 def _task(facts: ReportFacts, name: str, checks: list[Check]) -> Html:
     attempts = [attempt for attempt in facts.attempts.values() if attempt.task == name]
     tried = table(
-        ("TaskAttempt", "State", "Branch", "Agent", "Tree", "Reason"), map(_attempt, attempts), nothing="No attempt."
+        ("Attempt", "State", "Branch", "Agent", "Tree", "Reason"), map(_attempt, attempts), nothing="No attempt."
     )
     ran = table(
         ("Check", "When", "Result", "Source", "Command and what it printed", "Exit", "Tree", "Sandbox", "Took"),

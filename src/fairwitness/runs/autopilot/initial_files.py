@@ -40,7 +40,7 @@ def _codebase(repo_map: RepoMap) -> Iterator[Markdown]:
         )
     yield Markdown("## Languages")
     yield table(
-        ("RepoLanguage", "Files"),
+        ("Language", "Files"),
         [
             (language.value, str(count))
             for language, count in sorted(summary.languages.items(), key=lambda each: (-each[1], each[0].value))
@@ -174,7 +174,7 @@ def _analysis(commit: str, paths: Iterable[str]) -> Iterator[Markdown]:
         f"that git tracks at {code(commit)}."
     )
     yield Markdown("## Languages")
-    yield table(("RepoLanguage", "Files"), _ranked(language_of(path).value for path in names), "git tracks no file.")
+    yield table(("Language", "Files"), _ranked(language_of(path).value for path in names), "git tracks no file.")
     yield Markdown("## Folders")
     folders = _ranked(path.rpartition("/")[0] or "." for path in names)
     yield table(("Folder", "Files"), [(code(name), count) for name, count in folders[:LARGEST]], "git tracks no file.")
