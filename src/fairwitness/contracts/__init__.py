@@ -1,1 +1,1 @@
-"""Every shape that crosses a room or a disk."""
+"""Every data shape that packages exchange or that is stored: documents, events, facts, decisions."""

@@ -1,1 +1,1 @@
-"""The only place where a decision meets the world; every step is idempotent and adopts what is already there."""
+"""Runs of the three workflows: each step acts on the world, can be repeated after a crash, and adopts what it finds."""

@@ -1,1 +1,1 @@
-"""Scripted worlds and conformance kits that ship with the product."""
+"""For authors of agent backends: the conformance kit, a scripted agent and a scripted model."""

@@ -1,1 +1,1 @@
-"""The one door to every model: four dialects in front, and behind them a script, a tape or a provider."""
+"""The only way from an agent to a model: four API dialects in front, a provider or a script behind them."""

@@ -1,1 +1,1 @@
-"""The tools that an agent of ours has: offered by role, judged by one policy, run by us."""
+"""The tools of agents that Fair Witness runs itself: offered by role, judged by one policy."""
