@@ -11,7 +11,7 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.events import ApprovalAnswered, Degradation, Degraded, ReplanStarted
 from fairwitness.contracts.feature.facts import GateChoice, HumanGate, Step
 from fairwitness.contracts.feature.review import Perspective
-from fairwitness.errors import UsageError
+from fairwitness.errors import InternalError
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.feature_routes import CALLS_OF
@@ -67,7 +67,7 @@ def test_every_call_of_the_table_is_an_agents_or_our_own(context: FeatureContext
             assert brief.role is ROLES[step]
             assert brief.dispatch_id == _call(step, name).dispatch_id
         else:
-            with pytest.raises(UsageError, match="nobody is called"):
+            with pytest.raises(InternalError, match="nobody is called"):
                 _brief(context, _call(step, name))
 
 
