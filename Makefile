@@ -7,7 +7,7 @@ AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fairwitness-test-agents
 QUICK := tests/rules tests/contracts tests/kit tests/cli/test_columns.py tests/cli/test_feature_screen.py \
   tests/cli/test_autopilot_screen.py tests/app/test_feature_look.py tests/app/test_verify_outputs.py
 SLICE ?= $(shell sh scripts/slice-number)
-SLICE_SECONDS ?= 420
+SLICE_SECONDS ?= 240
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test check fmt format lint types imports dead docs docs-write schemas full slice costs \
   sweep test-kills test-faults test-agents test-real mutate bench lock clean
@@ -36,7 +36,7 @@ full: setup ## test at full width; branch coverage of contracts and rules must b
 	FAIRWITNESS_WIDTH=full $(PYTEST) --cov=fairwitness.contracts --cov=fairwitness.rules --cov-report=
 	$(BIN)/coverage report --include='src/fairwitness/contracts/*,src/fairwitness/rules/*' --fail-under=100
 
-slice: setup ## run a tenth of the sweeps, chosen by the commit (8 min); SLICE=3 repeats one
+slice: setup ## run a tenth of the sweeps, chosen by the commit (5 min); SLICE=3 repeats one
 	@FAIRWITNESS_SLICE=$(SLICE) FAIRWITNESS_SLICE_SECONDS=$(SLICE_SECONDS) $(PYTEST) -p no:randomly --dist load --maxschedchunk=1 \
 	  --timeout=900 -q || { echo "slice $(SLICE) failed; repeat it with: make slice SLICE=$(SLICE)" >&2; exit 1; }
 

@@ -51,7 +51,7 @@ IS_MEASURING = "FAIRWITNESS_COSTS" in os.environ
 """Set by `make costs`: one case of every test function, without a limit."""
 SWEEP = WIDTH is Width.SWEEP
 """True where a test that loops over cases itself should loop over all of them."""
-SECONDS = {Width.SAMPLE: 1.5, Width.FULL: 6.0}
+SECONDS = {Width.SAMPLE: 1.5, Width.FULL: 4.0}
 """CPU seconds that a run spends on one test function at the most."""
 COSTS: dict[str, float] = json.loads(COSTS_FILE.read_text())
 _ORDER = list(Width)
