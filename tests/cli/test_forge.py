@@ -325,7 +325,7 @@ WRONG: tuple[tuple[tuple[str, ...], str], ...] = (
     (("retry", "task-001"), "task-001 is MERGED"),
     (("pause", "last"), "has ended, so there is nothing to pause"),
     (("dag", "show", "last", "--dot", "--json"), "choose one"),
-    (("forge", "x", "--plan-only", "--approve"), "leave out --approve"),
+    (("forge", "x", "--plan-only", "--approve"), "remove --approve"),
     (("forge", "x", "--cassette", "nowhere"), "nowhere"),
     (("forge", "x", "--agents", "nobody"), "there is no agent 'nobody'"),
     (("answer", "last", "approve"), "has no open question"),
