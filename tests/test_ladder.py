@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +100,18 @@ def test_every_slice_begins_with_a_case_of_each_family(chosen: dict[str, list[st
             "test_long",
             "test_many",
         ]
+
+
+def test_a_test_that_is_named_runs_whatever_it_costs(tmp_path: Path) -> None:
+    (tmp_path / "test_cases.py").write_text(CASES)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = width\n")
+    options = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "support.collecting")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "test_cases.py::test_long"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 passed" in done.stdout
