@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "fairwitness"
-TOLD = ROOT / "docs" / "architecture.toml"
+WRITTEN_PART = ROOT / "docs" / "architecture.toml"
 
 
 class Package(NamedTuple):
@@ -34,7 +34,7 @@ def project() -> dict[str, Any]:
 @cache
 def words() -> dict[str, Any]:
     """Return docs/architecture.toml: the paths and the table of places."""
-    return tomllib.loads(TOLD.read_text())
+    return tomllib.loads(WRITTEN_PART.read_text())
 
 
 def contracts() -> list[dict[str, Any]]:
@@ -72,14 +72,14 @@ def packages() -> tuple[Package, ...]:
 
 def _files(name: str) -> list[Path]:
     folder = SOURCE / name
-    return (
-        sorted(
-            (path for path in folder.rglob("*.py") if "data" not in path.parts),
-            key=lambda path: (len(path.parts), path),
-        )
-        if folder.is_dir()
-        else [folder.with_suffix(".py")]
-    )
+    if not folder.is_dir():
+        return [folder.with_suffix(".py")]
+    return sorted(source_files(folder), key=lambda path: (len(path.parts), path))
+
+
+def source_files(folder: Path = SOURCE) -> list[Path]:
+    """Return the modules below a folder of the package; the repositories of the demos are data."""
+    return [path for path in sorted(folder.rglob("*.py")) if not path.is_relative_to(SOURCE / "demo" / "data")]
 
 
 def _imported(path: Path) -> set[str]:
@@ -140,10 +140,10 @@ def link(place: str) -> str:
 
 def page(head: str) -> str:
     """Return docs/architecture.md."""
-    told = words()
+    written = words()
     listed = packages()
     parts = [
-        f"{head}\n# Architecture\n\n{told['opening'].strip()}\n",
+        f"{head}\n# Architecture\n\n{written['opening'].strip()}\n",
         "## Packages\n\nThe folders of `src/fairwitness/`, highest layer first. A package imports only packages of"
         " lower layers;\npackages of one layer do not import each other.\n",
         _table(
@@ -158,24 +158,24 @@ def page(head: str) -> str:
         "\n".join(f"{number}. **{each['name']}.** {_contract(each)}" for number, each in enumerate(contracts(), 1))
         + "\n",
     ]
-    for path in told["path"]:
+    for path in written["path"]:
         parts.append(f"## {path['title']}\n\n{path['about'].strip()}\n")
         steps = [f"{number}. {link(step['at'])}: {step['does']}" for number, step in enumerate(path["step"], start=1)]
         parts.append("\n".join(steps) + "\n")
     parts.append("## I want to …\n")
-    parts.append(_table(("I want to …", "go to"), [(row["to"], link(row["at"])) for row in told["want"]]))
-    parts.append(told["closing"].strip() + "\n")
+    parts.append(_table(("I want to …", "go to"), [(row["to"], link(row["at"])) for row in written["want"]]))
+    parts.append(written["closing"].strip() + "\n")
     return "\n".join(parts)
 
 
 def _subpackages() -> str:
     tops = {SOURCE, *(SOURCE / each.name for each in packages())}
     rows = []
-    for package in sorted(SOURCE.rglob("__init__.py")):
+    for package in source_files():
         folder = package.parent
-        if folder in tops:
+        if package.name != "__init__.py" or folder in tops:
             continue
-        if "data" not in folder.parts and len(folder.relative_to(SOURCE).parts) <= 3:
+        if len(folder.relative_to(SOURCE).parts) <= 3:
             rows.append((f"`{folder.relative_to(SOURCE)}`", summary(package)))
     return "Inside them:\n\n" + _table(("package", "holds"), rows)
 

@@ -7,6 +7,7 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import architecture
 import pytest
 
 from support.fixtures import ROOT
@@ -38,14 +39,18 @@ def test_every_module_says_what_lives_in_it() -> None:
     silent = [
         str(path.relative_to(ROOT))
         for folder in (SOURCE, ROOT / "tests", ROOT / "bench", ROOT / "scripts")
-        for path in sorted(folder.rglob("*.py"))
-        if "data" not in path.parts and ast.get_docstring(ast.parse(path.read_text())) is None
+        for path in architecture.source_files(folder)
+        if ast.get_docstring(ast.parse(path.read_text())) is None
     ]
     assert silent == []
 
 
 def test_no_module_is_longer_than_600_lines() -> None:
-    long = [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if len(path.read_text().splitlines()) > 600]
+    long = [
+        str(path.relative_to(SOURCE))
+        for path in architecture.source_files()
+        if len(path.read_text().splitlines()) > 600
+    ]
     assert long == []
 
 
@@ -90,8 +95,7 @@ def _sources() -> dict[str, ast.Module]:
         ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
             path.read_text()
         )
-        for path in sorted(SOURCE.rglob("*.py"))
-        if "data" not in path.relative_to(SOURCE).parts
+        for path in architecture.source_files()
     }
 
 

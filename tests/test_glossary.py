@@ -31,9 +31,7 @@ def _defined() -> set[str]:
 def _suffixes() -> Counter[str]:
     """How many public classes of the package end in each word; events end in a participle and are not counted."""
     suffixes: Counter[str] = Counter()
-    for path in architecture.SOURCE.rglob("*.py"):
-        if "data" in path.relative_to(architecture.SOURCE).parts:
-            continue
+    for path in architecture.source_files():
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 suffixes[_WORD.findall(node.name)[-1].lower()] += 1
@@ -81,7 +79,5 @@ def test_plain_words_are_used_and_not_in_the_glossary() -> None:
 @pytest.mark.parametrize("word", ["desk", "book", "room", "press", "shelf"])
 def test_words_that_were_given_up_do_not_come_back(word: str) -> None:
     pattern = re.compile(rf"\bclass \w*{word.capitalize()}\b")
-    found = [
-        str(path.relative_to(ROOT)) for path in architecture.SOURCE.rglob("*.py") if pattern.search(path.read_text())
-    ]
+    found = [str(path.relative_to(ROOT)) for path in architecture.source_files() if pattern.search(path.read_text())]
     assert found == []
