@@ -88,6 +88,7 @@ def main() -> int:
         os.close(handle)
     words = _read_all(failure)
     if words:
+        _clear(pid)  # it has reported but may not have ended, and would still hold the command's streams
         _send(control, {"failed": words})
         return 1
     _send(control, {"started": pid})
