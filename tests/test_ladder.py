@@ -53,7 +53,9 @@ assert pytest.main(options, plugins=[keep]) == 0
 ladder.COSTS.update({f"test_cases.py::{name}": cost for name, cost in COSTS.items()})
 widths = {width.value: ladder.choose(keep.items, width=width, number=None) for width in ladder.Width}
 slices = {str(number): ladder.choose(keep.items, number=number) for number in range(ladder.SLICES)}
-names = {key: [item.name for item in taken] for key, (taken, _left) in (widths | slices).items()}
+families = {item.nodeid.partition("[")[0] for item in keep.items}
+turns = [f"{family.partition('::')[2]} {ladder.turn(family)}" for family in families]
+names = {"turns": turns} | {key: [item.name for item in taken] for key, (taken, _left) in (widths | slices).items()}
 json.dump(names, open("chosen.json", "w"))
 """
 
@@ -93,13 +95,17 @@ def test_ten_slices_are_what_the_full_width_leaves_out(chosen: dict[str, list[st
     assert set().union(*slices) == set(chosen["sweep"]) - set(chosen["full"])
 
 
-def test_every_slice_begins_with_a_case_of_each_family(chosen: dict[str, list[str]]) -> None:
+def test_a_slice_begins_with_the_families_whose_turn_it_is(chosen: dict[str, list[str]]) -> None:
     for number in range(10):
-        assert sorted(name.partition("[")[0] for name in chosen[str(number)][:3]) == [
-            "test_few",
-            "test_long",
-            "test_many",
-        ]
+        families = [name.partition("[")[0] for name in chosen[str(number)][:3]]
+        is_due = [f"{family} {number}" in chosen["turns"] for family in families]
+        assert is_due == sorted(is_due, reverse=True)
+
+
+def test_every_slice_takes_a_case_of_each_family_before_a_second_of_one(chosen: dict[str, list[str]]) -> None:
+    for number in range(10):
+        families = [name.partition("[")[0] for name in chosen[str(number)]]
+        assert sorted(families[:3]) == ["test_few", "test_long", "test_many"]
 
 
 def test_a_test_that_is_named_runs_whatever_it_costs(tmp_path: Path) -> None:

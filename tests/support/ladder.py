@@ -117,7 +117,7 @@ def _taken(family: list[pytest.Item], width: Width) -> list[pytest.Item]:
     free = [item for item, narrowest in marked if narrowest is None]
     if width is Width.SWEEP:
         return always + free
-    cost = COSTS.get(family[0].nodeid.partition("[")[0], 0.0)
+    cost = COSTS.get(_name(family), 0.0)
     return always + (spread(free, int(SECONDS[width] / cost)) if cost else free)
 
 
@@ -136,7 +136,10 @@ def spread(cases: list[pytest.Item], count: int) -> list[pytest.Item]:
 
 
 def _slice(items: Iterable[pytest.Item], number: int) -> list[pytest.Item]:
-    """Return one slice: of every family one case first, then the others, so that a cut-off leaves no family out."""
+    """Return one slice: a case of each family whose turn it is, then of the other families, then the rest.
+
+    A slice that runs out of time has run its own tenth of the families by then, so ten slices cover them all.
+    """
     ranked = []
     for family in _families(items):
         wide = set(map(id, _taken(family, Width.FULL)))
@@ -144,5 +147,16 @@ def _slice(items: Iterable[pytest.Item], number: int) -> list[pytest.Item]:
         if not left:
             continue
         mine = [item for place, item in enumerate(left) if place % SLICES == number] or [left[number % len(left)]]
-        ranked += [(rank, zlib.crc32(f"{number} {item.nodeid}".encode()), item) for rank, item in enumerate(mine)]
-    return [item for _, _, item in sorted(ranked, key=lambda each: each[:2])]
+        first = turn(_name(family)) == number
+        for rank, item in enumerate(mine):
+            ranked.append((rank > 0 or not first, rank, zlib.crc32(f"{number} {item.nodeid}".encode()), item))
+    return [ranks[-1] for ranks in sorted(ranked, key=lambda ranks: ranks[:-1])]
+
+
+def turn(family: str) -> int:
+    """Return the slice that begins with a family."""
+    return zlib.crc32(family.encode()) % SLICES
+
+
+def _name(family: list[pytest.Item]) -> str:
+    return family[0].nodeid.partition("[")[0]
