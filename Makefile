@@ -2,12 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile --durations=20 --durations-min=1
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=1
+# tests wait for processes a third of their time, so three share two cores
+WORKERS ?= 3
 AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fairwitness-test-agents
 QUICK := tests/rules tests/contracts tests/kit tests/cli/test_columns.py tests/cli/test_feature_screen.py \
   tests/cli/test_autopilot_screen.py tests/app/test_feature_look.py tests/app/test_verify_outputs.py
 SLICE ?= $(shell sh scripts/slice-number)
 SLICE_SECONDS ?= 240
+# without bytecode every process compiles the package and the tests anew: twice the time
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test check fmt format lint types imports dead docs docs-write schemas full slice costs \
   sweep test-kills test-faults test-agents test-real mutate bench lock clean

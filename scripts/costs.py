@@ -1,4 +1,4 @@
-"""Writes tests/costs.json from what `make costs` measured: CPU seconds per case of each test function, if not cheap."""
+"""Writes tests/costs.json from what `make costs` measured: seconds per case of each test function, if not cheap."""
 
 import json
 import sys

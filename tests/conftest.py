@@ -13,7 +13,12 @@ from fairwitness.db.postgres import PostgresDatabase
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.ledger.ledger import Ledger
 from support import postgres
-from support.collecting import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_runtest_setup
+from support.collecting import (
+    pytest_collection_modifyitems,
+    pytest_fixture_setup,
+    pytest_runtest_protocol,
+    pytest_runtest_setup,
+)
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 
@@ -23,7 +28,12 @@ settings.register_profile(
 )
 settings.load_profile("fairwitness")
 
-__all__ = ["pytest_collection_modifyitems", "pytest_runtest_protocol", "pytest_runtest_setup"]
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_fixture_setup",
+    "pytest_runtest_protocol",
+    "pytest_runtest_setup",
+]
 
 OpenDatabase = Callable[[], Database]
 """Opens the test's database; each call a connection of its own."""
@@ -58,6 +68,13 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def empty_postgres(postgres_url: str) -> str:
+    """The address of that server, without the tables of the test before."""
+    _forget(postgres_url)
+    return postgres_url
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def open_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenDatabase]:
     """A fresh database of each kind, to be opened as often as a test likes."""
@@ -70,8 +87,7 @@ def open_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Op
     if request.param == "sqlite":
         yield lambda: remember(SqliteDatabase(tmp_path / "evidence.db"))
     else:
-        url = request.getfixturevalue("postgres_url")
-        _forget(url)
+        url = request.getfixturevalue("empty_postgres")
         yield lambda: remember(PostgresDatabase(url))
     for database in opened:
         database.close()

@@ -50,6 +50,7 @@ class Keep:
 keep = Keep()
 options = ["--collect-only", "-q", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider", "-c", "pytest.ini"]
 assert pytest.main(options, plugins=[keep]) == 0
+ladder.SECONDS.update({ladder.Width.SAMPLE: 1.5, ladder.Width.FULL: 4.0})
 ladder.COSTS.update({f"test_cases.py::{name}": cost for name, cost in COSTS.items()})
 widths = {width.value: ladder.choose(keep.items, width=width, number=None) for width in ladder.Width}
 slices = {str(number): ladder.choose(keep.items, number=number) for number in range(ladder.SLICES)}

@@ -18,14 +18,12 @@ PARTS = ("hunter2", "p@ss", "word?", quote(SECRET, safe=""))
 
 
 @pytest.fixture
-def roles(postgres_url: str) -> Iterator[str]:
+def roles(empty_postgres: str) -> Iterator[str]:
     """The server, with the role's own settings put back afterwards."""
     import psycopg
 
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS fairwitness CASCADE")
-    yield postgres_url
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
+    yield empty_postgres
+    with psycopg.connect(empty_postgres, autocommit=True) as connection:
         connection.execute("ALTER ROLE fairwitness RESET ALL")
 
 

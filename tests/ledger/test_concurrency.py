@@ -28,17 +28,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a database is that nobody has opened yet."""
     if request.param == "sqlite":
         return str(tmp_path / "evidence.db")
-    request.getfixturevalue("open_empty_postgres")
-    return str(request.getfixturevalue("postgres_url"))
-
-
-@pytest.fixture
-def open_empty_postgres(postgres_url: str) -> None:
-    """A server without our schema."""
-    import psycopg
-
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS fairwitness CASCADE")
+    return str(request.getfixturevalue("empty_postgres"))
 
 
 @pytest.mark.req("X2", "X4")
@@ -152,9 +142,9 @@ def test_a_ledger_locked_for_too_long_says_so_and_writes_nothing(tmp_path: Path)
 
 
 @pytest.mark.req("X4")
-def test_a_run_that_another_worker_holds_for_too_long_is_busy_and_other_runs_go_on(postgres_url: str) -> None:
-    holder = Ledger.open(PostgresDatabase(postgres_url))
-    waiter = Ledger.open(PostgresDatabase(postgres_url, busy_timeout_ms=300))
+def test_a_run_that_another_worker_holds_for_too_long_is_busy_and_other_runs_go_on(empty_postgres: str) -> None:
+    holder = Ledger.open(PostgresDatabase(empty_postgres))
+    waiter = Ledger.open(PostgresDatabase(empty_postgres, busy_timeout_ms=300))
 
     def hold() -> None:
         assert write(waiter, "x", "run-held").startswith("DatabaseBusy")

@@ -1,10 +1,14 @@
 """Pytest hooks that leave out what the present width does not take; tests/conftest.py takes them over."""
 
+import time
 from collections.abc import Generator
 
 import pytest
 
 from support import ladder
+
+_SHARED = [0.0]
+"""Seconds that the present test spent on fixtures it shares."""
 
 
 @pytest.hookimpl(trylast=True)  # after the order was shuffled: a slice has an order of its own
@@ -15,7 +19,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     taken, left = ladder.choose(items)
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = taken
+    items[:] = taken if ladder.SLICE else ladder.dearest_first(taken)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -26,9 +30,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Write down the CPU seconds of a test and its processes when costs are measured."""
-    before = ladder.cpu_seconds()
+    """Write down the seconds of a test when costs are measured."""
+    began, _SHARED[0] = time.monotonic(), 0.0
     result = yield
     if ladder.IS_MEASURING:
-        ladder.write_cost(item, ladder.cpu_seconds() - before)
+        ladder.write_cost(item, time.monotonic() - began - _SHARED[0])
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Count the seconds of a fixture that other tests use as well; the first of them does not pay for all."""
+    began, before = time.monotonic(), _SHARED[0]
+    result = yield
+    if fixturedef.scope != "function":
+        _SHARED[0] = before + time.monotonic() - began  # fixtures that this one asked for are within its time
     return result

@@ -3,15 +3,14 @@
 `make test` takes a sample, CI the full width, `make sweep` everything. A slice is what the full width leaves out,
 divided by ten: CI runs one slice per landing, chosen by the commit, and each slice holds cases of every family.
 
-What a run leaves out follows from what tests cost. `tests/costs.json`, written by `make costs`, holds the CPU seconds
-of a case of each test function that is not cheap. A sample spends at most `SECONDS[SAMPLE]` on a function, the full
+What a run leaves out follows from what tests cost. `tests/costs.json`, written by `make costs`, holds the seconds that
+a case of each test function takes, if it is not cheap, without the fixtures that it shares with others. A sample spends at most `SECONDS[SAMPLE]` on a function, the full
 width `SECONDS[FULL]`: cases beyond that are left out, and a function of which not one case fits is left to the next
 width. A mark `@pytest.mark.width("sample")`, `("full")` or `("sweep")` on a test or a case decides instead.
 """
 
 import json
 import os
-import resource
 import time
 import zlib
 from collections.abc import Collection, Iterable
@@ -51,17 +50,13 @@ IS_MEASURING = "FAIRWITNESS_COSTS" in os.environ
 """Set by `make costs`: one case of every test function, without a limit."""
 SWEEP = WIDTH is Width.SWEEP
 """True where a test that loops over cases itself should loop over all of them."""
-SECONDS = {Width.SAMPLE: 1.5, Width.FULL: 4.0}
-"""CPU seconds that a run spends on one test function at the most."""
+SECONDS = {Width.SAMPLE: 0.5, Width.FULL: 2.5}
+"""Seconds that a run spends on one test function at the most."""
+CHEAP = 0.02
+"""Seconds that a test takes which is not in the file."""
 COSTS: dict[str, float] = json.loads(COSTS_FILE.read_text())
 _ORDER = list(Width)
 _STARTED = time.monotonic()
-
-
-def cpu_seconds() -> float:
-    """Return what this process and those it waited for have used."""
-    used = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def write_cost(item: pytest.Item, seconds: float) -> None:
@@ -96,6 +91,18 @@ def choose(
         kept = {id(item) for family in _families(items) for item in _taken(family, width)}
         taken = [item for item in items if id(item) in kept]
     return taken, [item for item in items if id(item) not in kept]
+
+
+def dearest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests with the files that take longest in front, so that no process ends long after the others."""
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    return [item for tests in sorted(files.values(), key=_seconds, reverse=True) for item in tests]
+
+
+def _seconds(items: list[pytest.Item]) -> float:
+    return sum(COSTS.get(item.nodeid.partition("[")[0], CHEAP) for item in items)
 
 
 def is_out_of_time() -> bool:
