@@ -19,11 +19,19 @@ FairWitnessError
     └── DiskRefused      the operating system refused (full, read-only, not permitted)
 """
 
+import errno
 from dataclasses import dataclass
+
+_MACHINE_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
+_FULL = "No space left on device"
+"""How programs that Fair Witness runs, such as git, report a full disk."""
 
 
 class FairWitnessError(Exception):
     """An error with one sentence about what happened and where, and one about what to do next."""
+
+    is_machine_fault = False
+    """Whether the machine or its records are at fault, so that every further attempt would fail in the same way."""
 
     def __init__(self, what: str, *, next_step: str = "") -> None:
         super().__init__(what)
@@ -40,6 +48,17 @@ class Position:
 
     def __str__(self) -> str:
         return f"{self.line}:{self.column}"
+
+
+def is_machine_fault(error: BaseException) -> bool:
+    """Return whether an error stops all work on this machine, and not only the attempt that met it.
+
+    >>> is_machine_fault(OSError(errno.ENOSPC, "No space left on device")), is_machine_fault(ValueError("a task"))
+    (True, False)
+    """
+    if isinstance(error, FairWitnessError):
+        return error.is_machine_fault or _FULL in error.what
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _MACHINE_NUMBERS)
 
 
 class BadDocument(FairWitnessError):
@@ -60,6 +79,8 @@ class UsageError(FairWitnessError):
 class NotReady(FairWitnessError):
     """Something outside Fair Witness is missing; `next_step` says how to get it."""
 
+    is_machine_fault = True
+
 
 class DatabaseUnusable(NotReady):
     """A database that cannot be used in its current state; nothing was written to it."""
@@ -76,9 +97,13 @@ class RowRefused(FairWitnessError):
 class EventsBroken(FairWitnessError):
     """The events of a run contradict each other, so its state cannot be computed."""
 
+    is_machine_fault = True
+
 
 class LedgerTampered(FairWitnessError):
     """Rows of the ledger were edited, deleted, inserted or reordered, so they prove nothing."""
+
+    is_machine_fault = True
 
 
 class InternalError(FairWitnessError):
@@ -117,3 +142,5 @@ class HashMismatch(StoreError):
 
 class DiskRefused(StoreError):
     """The operating system refused to write; the old content is unchanged."""
+
+    is_machine_fault = True

@@ -9,9 +9,6 @@ from fairwitness.dag.ports import AttemptPort
 from fairwitness.engine.base import Flow, Json, StepError
 
 _SHOWN = 5
-_MACHINE = frozenset({"NotReady", "DatabaseUnusable", "DatabaseBusy", "DiskRefused", "MemoryError"})
-"""Errors that mean the machine is at fault and not the task: another attempt would fail in the same way."""
-_FULL = "No space left on device"
 
 
 async def attempt(flow: Flow, attempts: AttemptPort, order: AttemptOrder) -> AttemptResult:
@@ -24,8 +21,7 @@ async def attempt(flow: Flow, attempts: AttemptPort, order: AttemptOrder) -> Att
         result = await _made(flow, attempts, order)
     except StepError as error:
         reason = f"{error.key}: {error.message or error.kind}"
-        is_machine = error.kind in _MACHINE or _FULL in error.message
-        result = AttemptResult(verified=False, reason=reason, halt=reason if is_machine else None)
+        result = AttemptResult(verified=False, reason=reason, halt=reason if error.is_machine_fault else None)
 
     async def leave() -> Json:
         await attempts.leave(order, keep=result.verified)

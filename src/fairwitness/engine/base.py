@@ -43,9 +43,10 @@ class ChangedOrder(EngineError):
 class StepError(EngineError):
     """A step raised an error; a replay raises the same one."""
 
-    def __init__(self, key: str, kind: str, message: str) -> None:
+    def __init__(self, key: str, kind: str, message: str, *, is_machine_fault: bool) -> None:
         super().__init__(f"step {key} failed: {kind}: {message}")
         self.key, self.kind, self.message = key, kind, message
+        self.is_machine_fault = is_machine_fault
 
 
 class ExecutionStatus(StrEnum):

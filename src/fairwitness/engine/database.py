@@ -11,7 +11,16 @@ from fairwitness.db.base import Database
 from fairwitness.db.postgres import PostgresDatabase
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.engine import dbos_library
-from fairwitness.engine.base import DEEPEST_GENERATION, EngineError, ExecutionStatus, Json, RunOutcome
+from fairwitness.engine.base import (
+    DEEPEST_GENERATION,
+    ChangedOrder,
+    EngineError,
+    ExecutionStatus,
+    Json,
+    RepeatedKey,
+    RunOutcome,
+    StepError,
+)
 from fairwitness.engine.bodies import Bodies
 from fairwitness.engine.connections import is_away
 from fairwitness.engine.dbos_library import DbosControl, JournalStore
@@ -30,7 +39,7 @@ T = TypeVar("T")
 ENDED = frozenset({ExecutionStatus.DONE, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 _BUSY_TIMEOUT_MS = 30_000
 _AWAY_S = 0.25
-_OWN_ERRORS = frozenset({"EngineError", "RepeatedKey", "ChangedOrder", "StepError"})
+_OWN_ERRORS = frozenset(error.__name__ for error in (EngineError, RepeatedKey, ChangedOrder, StepError))
 
 
 class EngineDatabase:

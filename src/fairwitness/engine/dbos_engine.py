@@ -13,6 +13,7 @@ from pathlib import Path
 from fairwitness.engine.base import (
     JOURNAL_VERSION,
     Body,
+    ChangedOrder,
     EngineError,
     ExecutionStatus,
     Json,
@@ -230,7 +231,7 @@ class DbosEngine:
         leases = await self._database.call(self._database.leases.all)
         living = {lease.executor for lease in leases if not lease.is_dead}
         runs = await self._database.control.all()
-        misfits = {run.id for run in runs if run.error is not None and run.error.kind == "ChangedOrder"}
+        misfits = {run.id for run in runs if run.error is not None and run.error.kind == ChangedOrder.__name__}
         return stranded(map(_info, runs), misfits, living, self._database.flows, self._version)
 
     def _look(self) -> None:

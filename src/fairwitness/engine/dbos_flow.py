@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from fairwitness.engine.base import ChangedOrder, EngineError, Json, RepeatedKey, RunOutcome, StepError
 from fairwitness.engine.json_values import Encoded, check_name, decode, encode, tellable
 from fairwitness.engine.running_body import OwnCancellation, RunningBody
+from fairwitness.errors import is_machine_fault
 from fairwitness.kit.clock import system_clock
 from fairwitness.kit.killpoints import killpoint
 
@@ -200,7 +201,8 @@ class DbosFlow:
         found = decode(result.text) if isinstance(result, Encoded) else result
         assert isinstance(found, dict)
         if not found["ok"]:
-            raise StepError(key, str(found["kind"]), str(found["message"]))
+            at_fault = found.get("machine") is True  # journals of earlier versions do not say
+            raise StepError(key, str(found["kind"]), str(found["message"]), is_machine_fault=at_fault)
         value: Json = found["value"]
         return value
 
@@ -218,4 +220,6 @@ def _good(text: str) -> Encoded:
 
 
 def _bad(kind: str, error: BaseException) -> Encoded:
-    return Encoded(encode({"ok": False, "kind": kind, "message": tellable(error)}))
+    """Return a failed step; the fault is judged here, while the error is still an object and not a name."""
+    told: dict[str, Json] = {"ok": False, "kind": kind, "message": tellable(error), "machine": is_machine_fault(error)}
+    return Encoded(encode(told))

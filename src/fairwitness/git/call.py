@@ -35,6 +35,8 @@ RUN_FSCK = "look at the repository with `git fsck`"
 class GitFailed(NotReady):
     """A git command failed; the message contains git's own words."""
 
+    is_machine_fault = False
+
 
 class GitOutput(NamedTuple):
     """The output and the exit code of a git command."""

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 
 from fairwitness.engine.base import ExecutionStatus, Flow, Json, StepError
+from fairwitness.errors import NotReady
 from support.engine.case import (
     Case,
     Make,
@@ -62,9 +63,11 @@ async def _replay_is_the_first_run(make: Make) -> None:
 
 async def _a_failed_step_fails_the_same(make: Make) -> None:
     trace = Trace()
+    at_fault: list[bool] = []
     errors = {
         "plain": ValueError("no"),
         "odd": KeyError("a\0b\ud800\n" + "x" * 100_000),
+        "lack": NotReady("git is missing"),
         "cut": asyncio.CancelledError(),
     }
 
@@ -75,6 +78,7 @@ async def _a_failed_step_fails_the_same(make: Make) -> None:
                 await flow.step(key, trace.work(key, error))
             except StepError as failed:
                 trace.sees([failed.key, failed.kind, failed.message, str(failed)])
+                at_fault.append(failed.is_machine_fault)
         await flow.gate("go")
         await flow.step("last", trace.work("last", OSError("for good")))
         return None
@@ -93,7 +97,9 @@ async def _a_failed_step_fails_the_same(make: Make) -> None:
     first, second = trace.saw
     expect(len(first) == len(errors) and first == second, f"the first run saw {first}, the replay {second}"[:500])
     kinds = [line.split(", ")[1] for line in first]
-    expect(kinds == ["str:'ValueError'", "str:'KeyError'", "str:'CancelledError'"], f"the kinds are {kinds}")
+    named = ["str:'ValueError'", "str:'KeyError'", "str:'NotReady'", "str:'CancelledError'"]
+    expect(kinds == named, f"the kinds are {kinds}")
+    expect(at_fault == 2 * [False, False, True, False], f"the machine is at fault: {at_fault}")
     expect(set(trace.ran.values()) == {1}, f"the works ran {dict(trace.ran)}")
 
 

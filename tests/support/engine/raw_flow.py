@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from fairwitness.engine.base import ChangedOrder, EngineError, ExecutionStatus, Json, RepeatedKey, RunOutcome, StepError
 from fairwitness.engine.json_values import decode, encode, tellable
+from fairwitness.errors import is_machine_fault
 from fairwitness.kit.clock import system_clock
 from support.engine.raw_gates import Gates
 from support.engine.raw_journal import Journal, NotOurs, Recorded
@@ -213,7 +214,7 @@ class RawFlow:
         value = decode(step.result)
         if step.failed:
             assert isinstance(value, list)
-            raise StepError(step.key, str(value[0]), str(value[1]))
+            raise StepError(step.key, str(value[0]), str(value[1]), is_machine_fault=value[2] is True)
         return value
 
 
@@ -229,7 +230,7 @@ class _leaving:  # noqa: N801  # read as a word: with leaving
 
 
 def _failure(key: str, error: BaseException) -> Recorded:
-    return Recorded(key, failed=True, result=encode([type(error).__name__, tellable(error)]))
+    return Recorded(key, failed=True, result=encode([type(error).__name__, tellable(error), is_machine_fault(error)]))
 
 
 def outcomes_of(journal: Journal, runs: Collection[str]) -> dict[str, RunOutcome]:

@@ -11,11 +11,7 @@ _ENDED = frozenset({ExecutionStatus.DONE, ExecutionStatus.FAILED, ExecutionStatu
 
 
 class Trouble(Exception):
-    """What a simulated step raises when it is meant to; `kind` is the name of the error that it stands for."""
-
-    def __init__(self, message: str, kind: str = "Trouble") -> None:
-        super().__init__(message)
-        self.kind = kind
+    """What a simulated step raises when it is meant to; its cause, if it has one, is the error that is recorded."""
 
 
 class Recorded(NamedTuple):
@@ -25,6 +21,7 @@ class Recorded(NamedTuple):
     text: str
     kind: str | None = None
     """Of the error, if it failed."""
+    is_machine_fault: bool = False
 
 
 @dataclass(slots=True)
