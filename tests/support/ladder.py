@@ -4,9 +4,10 @@
 divided by ten: CI runs one slice per landing, chosen by the commit, and each slice holds cases of every family.
 
 What a run leaves out follows from what tests cost. `tests/costs.json`, written by `make costs`, holds the seconds that
-a case of each test function takes, if it is not cheap, without the fixtures that it shares with others. A sample spends at most `SECONDS[SAMPLE]` on a function, the full
-width `SECONDS[FULL]`: cases beyond that are left out, and a function of which not one case fits is left to the next
-width. A mark `@pytest.mark.width("sample")`, `("full")` or `("sweep")` on a test or a case decides instead.
+a case of each test function takes, if it is not cheap, without the fixtures that it shares with others. A sample spends
+at most `SECONDS[SAMPLE]` on a function, the full width `SECONDS[FULL]`: cases beyond that are left out, and a function
+of which not one case fits is left to the next width. A mark `@pytest.mark.width("sample")`, `("full")` or `("sweep")`
+on a test or a case decides instead.
 """
 
 import json
