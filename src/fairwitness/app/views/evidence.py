@@ -10,6 +10,7 @@ from fairwitness.contracts.common.evidence import Execution
 from fairwitness.errors import StoreError, UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.store.artifacts import Store
+from fairwitness.verify.shown_command import shown_command
 
 
 class StoredBundle(NamedTuple):
@@ -39,6 +40,8 @@ class ExecutionView(NamedTuple):
     detail: dict[str, Any]
     stdout: str
     stderr: str
+    command: str
+    """The command as it is shown; `execution` holds every word of it."""
 
 
 def read_execution(root: Path, state: Path, number: int) -> ExecutionView:
@@ -53,7 +56,11 @@ def read_execution(root: Path, state: Path, number: int) -> ExecutionView:
         ledger.close()
     kept = detail.get("kept", {})
     return ExecutionView(
-        {"id": number, **execution.plain()}, detail, _output(state, kept, "stdout"), _output(state, kept, "stderr")
+        {"id": number, **execution.plain()},
+        detail,
+        _output(state, kept, "stdout"),
+        _output(state, kept, "stderr"),
+        shown_command(execution.argv),
     )
 
 

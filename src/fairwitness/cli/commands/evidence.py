@@ -1,7 +1,6 @@
 """`fairwitness evidence`: shows what was run, in which sandbox, and its output."""
 
 import json
-import shlex
 from pathlib import Path
 
 import click
@@ -54,7 +53,7 @@ def show(number: int, as_json: bool) -> int:
     ran = shown.execution
     ended = f"exit code {ran['exit_code']}" if ran["exit_code"] is not None else f"signal {ran['signal']}"
     click.echo(f"run        {ran['run_id']}")
-    click.echo(f"command    {shlex.join(ran['argv'])}")
+    click.echo(f"command    {shown.command}")
     click.echo(f"tree       {ran['tree']}  in {ran['cwd']}")
     click.echo(f"tool       {ran['tool']} {ran['tool_version'] or ''}")
     click.echo(f"sandbox    {ran['sandbox']}")

@@ -25,6 +25,7 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.evidence_worth import RowWorth, ValuedRow, baseline_results, is_evidence, kind_of, latest
 from fairwitness.rules.gates import task_gates, task_rows
 from fairwitness.runs.feature.context import FeatureContext
+from fairwitness.verify.shown_command import shown_command
 
 KIND = "discrepancy"
 """The kind of observation that records the comparison of a report."""
@@ -258,7 +259,7 @@ def _as_shown(row_id: int, provenance: str, rows: Mapping[int, CheckDetail]) -> 
     told = rows.get(row_id, CheckDetail(None, None, None, None))
     return {
         "tool": told.tool if told.tool and told.tool.strip() else provenance,
-        **({} if told.command is None else {"command": told.command}),
+        **({} if told.command is None else {"command": shown_command(told.command)}),
         **({} if told.exit_code is None else {"exit_code": told.exit_code}),
         **({} if told.snippet is None else {"output_snippet": told.snippet}),
     }

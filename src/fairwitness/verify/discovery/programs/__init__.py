@@ -19,3 +19,11 @@ NODE_SYNTAX = _source("node_syntax.js")
 """Arguments: folders to leave out."""
 NODE_REPORTER = "data:text/javascript," + quote(_source("node_reporter.mjs"), safe="")
 """For `node --test-reporter`, which loads it like a module."""
+
+PROGRAMS = {
+    "python_syntax.py": PYTHON_SYNTAX,
+    "python_imports.py": PYTHON_IMPORTS,
+    "node_syntax.js": NODE_SYNTAX,
+    "node_reporter.mjs": NODE_REPORTER,
+}
+"""Each program by the name that a shown command has in its place."""
