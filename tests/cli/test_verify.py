@@ -301,6 +301,7 @@ def test_evidence_is_shown_by_its_number(shop: Path) -> None:
     shown = fairwitness("evidence", "show", str(number), cwd=shop)
     assert shown.returncode == 0
     assert "assert" in shown.stdout
+    assert "command    python -m pytest" in shown.stdout, "as a person types it"
     assert "came to    fail" in shown.stdout
     assert fairwitness("evidence", "show", "99999", cwd=shop).returncode == 2
 
