@@ -22,12 +22,11 @@ def shown_command(command: str | Sequence[str]) -> str:
     >>> shown_command(["node", "-e", "let a = 1;\nlet b = 2;\n", "src"])
     'node -e <2 lines> src'
     """
-    if isinstance(command, str):
-        try:
-            command = shlex.split(command)
-        except ValueError:  # not written by shlex.join, so there are no words to name
-            return _cut(" ".join(command.split()))
-    return " ".join(map(_word, _without_bootstrap(command)))
+    try:
+        words = shlex.split(command) if isinstance(command, str) else command
+    except ValueError:  # not written by shlex.join, so there are no words to name
+        return _cut(" ".join(str(command).split()))
+    return " ".join(map(_word, _without_bootstrap(words)))
 
 
 def _without_bootstrap(words: Sequence[str]) -> Sequence[str]:
