@@ -268,3 +268,12 @@ def test_a_change_without_tests_has_nothing_to_protect(tmp_path: Path) -> None:
 def test_a_crash_is_no_assertion(message: str, outcome: ItemOutcome, is_one: bool) -> None:
     """A test that only calls the code fails when the code crashes; that says nothing about the test."""
     assert _is_assertion(ReportItem(id="a", outcome=outcome, message=message)) is is_one
+
+
+@pytest.mark.req("A15")
+def test_a_line_for_a_shell_fails_by_its_exit_code_where_a_check_gives_no_evidence() -> None:
+    ended = confined(End.FAILED)
+    no_report = Report(items=(), problems=("exit code 127: a program it needs could not be started",))
+    assert judge(ended, no_report, None).evidence is Evidence.NONE
+    assert judge(ended, no_report, None, is_line=True).evidence is Evidence.FAILED
+    assert judge(confined(End.OK), no_report, None, is_line=True).evidence is Evidence.NONE

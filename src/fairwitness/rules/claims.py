@@ -12,7 +12,6 @@ from typing import NamedTuple
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, TaskCriterionStatus
 from fairwitness.contracts.common.base import Texts
-from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.forge.documents import TestResult, Walkthrough
 
 _ARROW = re.compile(r"->|=>|→")
@@ -90,7 +89,7 @@ def _of_claim(claim: str, executions: Sequence[ExecutionResult]) -> Iterator[str
 def _differs(said: ClaimedResult, run: ExecutionResult) -> bool:
     if said.exit_code is not None and said.exit_code != run.exit_code:
         return True
-    return said.passed is not None and said.passed is not (run.assessment is Assessment.PASS)
+    return said.passed is not None and said.passed is not run.passed
 
 
 def _sentence(said: ClaimedResult, run: ExecutionResult) -> str:
@@ -119,7 +118,7 @@ def _criteria(said: MiniVerifierReturn, executions: Sequence[ExecutionResult]) -
     criteria = {_plain(each.criterion) for each in passed}
     commands = {plain_command(each.command) for each in passed}
     for run in executions:
-        if run.assessment is Assessment.PASS:
+        if run.passed:
             continue
         if _plain(run.criterion) in criteria or plain_command(run.command) in commands:
             yield f"“{run.criterion}” is said to pass; its command {ended(run)}"

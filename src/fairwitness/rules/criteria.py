@@ -13,9 +13,12 @@ from fairwitness.contracts.feature.facts import ChangedFile
 from fairwitness.contracts.feature.implementation import TaskType
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import CriterionJudgement
-from fairwitness.contracts.verify.checks import CheckSpec, ReportFormat
+from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, ReportFormat
+from fairwitness.contracts.verify.results import RED, Evidence, ItemOutcome, Ran
 from fairwitness.rules.risk import is_configuration, is_documentation
 
+_NAMED = 3
+"""The most failing tests that a sentence lists."""
 RED_AT_BASELINE = "red-at-baseline-new-tests"
 _PYTHON = "{python}"
 _PYTHONS = re.compile(r"python(?:3(?:\.[0-9]+)?)?")
@@ -50,6 +53,31 @@ class ByCommand(NamedTuple):
     spec: CheckSpec
     of: CheckSpec
     """The project's check that the command is derived from; it runs in that check's environment."""
+
+
+class CommandVerdict(NamedTuple):
+    """What the command of a criterion shows."""
+
+    met: bool | None
+    """None if the criterion cannot be judged."""
+    text: str
+    """The reason, in one clause."""
+    seen: str | None = None
+    """What contradicts a command that passed, to be recorded beside it."""
+
+
+def command_verdict(report: ReportFormat, ran: Ran) -> CommandVerdict:
+    """Judge a criterion by its command; tests that are all skipped do not meet it."""
+    if ran.evidence is Evidence.NONE:
+        return CommandVerdict(None, ran.reason or "no reason is known")
+    if ran.evidence is Evidence.FAILED:
+        red = [item.message if report is ReportFormat.EXIT else item.id for item in ran.items if item.outcome in RED]
+        more = f" and {len(red) - _NAMED} more" if len(red) > _NAMED else ""
+        return CommandVerdict(False, f"it fails: {', '.join(red[:_NAMED])}{more}")
+    if report in TEST_FORMATS and not any(item.outcome is ItemOutcome.PASSED for item in ran.items):
+        seen = "no test that it runs passes: they are skipped or expected to fail"
+        return CommandVerdict(False, seen, seen)
+    return CommandVerdict(True, "it passes")
 
 
 class ByPlace(NamedTuple):

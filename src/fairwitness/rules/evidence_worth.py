@@ -1,4 +1,9 @@
-"""The registered checks, which sources count for each, what an evidence row is worth, and how many a task needs."""
+"""What an evidence row proves: the registered checks, which sources count for each, and how many a task needs.
+
+This is the only place that decides it. `proof_of` says what one command proves by itself, `baseline_worth` and
+`row_worth` what a row of a phase is worth to a gate. All three workflows, their pages and their comparisons with what
+agents say ask here.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,9 +11,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from fairwitness.contracts.common.decisions import Depth
-from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
+from fairwitness.contracts.common.evidence import CheckRow, Execution, Phase, Provenance, SandboxTier, Tally
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.vocabulary import Assessment, Risk, Size
+from fairwitness.contracts.verify.results import Evidence
 
 
 class Voice(StrEnum):
@@ -121,6 +127,34 @@ def kind_of(check_name: str, phase: Phase) -> CheckKind | None:
     return None
 
 
+ENDED_AS: Mapping[Assessment, Evidence] = {
+    Assessment.PASS: Evidence.PASSED,
+    Assessment.FAIL: Evidence.FAILED,
+    Assessment.TIMEOUT: Evidence.NONE,
+    Assessment.VIOLATION: Evidence.NONE,
+    Assessment.LOST: Evidence.NONE,
+}
+"""What the end of a command says about the tree, wherever it ran."""
+
+
+def is_confined(row: CheckRow | Execution) -> bool:
+    """Return whether the command of a row ran in a sandbox."""
+    return row.sandbox not in (None, SandboxTier.NONE)
+
+
+def proof_of(row: CheckRow | Execution) -> Evidence:
+    """Return what one executed command proves by itself; other sources prove nothing.
+
+    A pass needs a sandbox, a failure does not. A row that contradicts its own assessment has failed.
+    """
+    if isinstance(row, CheckRow) and row.provenance is not Provenance.EXECUTED:
+        return Evidence.NONE
+    said = Evidence.NONE if row.assessment is None else ENDED_AS[row.assessment]
+    if said is Evidence.PASSED and isinstance(row, CheckRow) and not row.passed:
+        return Evidence.FAILED
+    return Evidence.NONE if said is Evidence.PASSED and not is_confined(row) else said
+
+
 class RowWorth(StrEnum):
     """What one evidence row is worth to a gate; the value is shown to people."""
 
@@ -147,6 +181,16 @@ class ValuedRow(NamedTuple):
     row: CheckRow
     worth: RowWorth
 
+    @property
+    def passes(self) -> bool:
+        """Return whether the row says yes about this tree, even if a gate does not need it."""
+        return self.row.passed and self.worth in SATISFIES | {RowWorth.SILENT, RowWorth.UNKNOWN}
+
+    @property
+    def is_finding(self) -> bool:
+        """Return whether the row says something about the change; a failure that was there before does not."""
+        return self.passes or self.worth in SHUTS | LACKS
+
 
 def latest(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
     """Return the newest row of each phase, round, check, instance and source, oldest first."""
@@ -169,16 +213,21 @@ def baseline_results(tally: Tally) -> Before:
     return {
         (row.check_name.removeprefix("baseline-"), row.instance): row.passed or row.assessment is Assessment.PASS
         for row in latest(tally.rows)
-        if row.phase is Phase.BASELINE and kind_of(row.check_name, Phase.BASELINE) and is_evidence(row)
+        if row.phase is Phase.BASELINE and baseline_worth(row, tree=None) in SATISFIES
     }
 
 
-def is_evidence(row: CheckRow) -> bool:
-    return (
-        row.provenance is Provenance.EXECUTED
-        and row.assessment in (Assessment.PASS, Assessment.FAIL)
-        and row.sandbox not in (None, SandboxTier.NONE)
-    )
+def baseline_worth(row: CheckRow, *, tree: str | None) -> RowWorth:
+    """Return what one row of phase `baseline` is worth: a failure is evidence as well, and both need a sandbox."""
+    if kind_of(row.check_name, Phase.BASELINE) is None:
+        return RowWorth.UNKNOWN
+    if row.provenance is not Provenance.EXECUTED:
+        return RowWorth.SILENT
+    if row.assessment is None or ENDED_AS[row.assessment] is Evidence.NONE:
+        return RowWorth.NO_EVIDENCE
+    if not is_confined(row):
+        return RowWorth.UNCONFINED
+    return RowWorth.HOLDS if tree in (None, row.tree) else RowWorth.STALE
 
 
 def row_worth(row: CheckRow, *, tree: str | None, before: Before) -> RowWorth:
@@ -195,16 +244,16 @@ def _executed(row: CheckRow, kind: CheckKind, before: Before) -> RowWorth:
     heard = ACCEPTED_SOURCES[kind.voice]
     if Provenance.EXECUTED not in heard.no:
         return RowWorth.SILENT
-    if row.assessment not in (Assessment.PASS, Assessment.FAIL):
+    if row.assessment is None or ENDED_AS[row.assessment] is Evidence.NONE:
         return RowWorth.NO_EVIDENCE
-    if not row.passed or row.assessment is Assessment.FAIL:
+    if proof_of(row) is Evidence.FAILED:
         said_before = before.get((row.check_name, row.instance)) if kind.voice is Voice.COMMAND else None
         if said_before is None:
             return RowWorth.FAILED
         return RowWorth.REGRESSED if said_before else RowWorth.RED_BEFORE_TOO
     if Provenance.EXECUTED not in heard.yes:
         return RowWorth.SILENT
-    if row.sandbox in (None, SandboxTier.NONE):
+    if proof_of(row) is not Evidence.PASSED:
         return RowWorth.UNCONFINED
     return RowWorth.COUNTS if kind.counts else RowWorth.HOLDS
 

@@ -8,10 +8,10 @@ same check count once.
 
 from collections.abc import Iterable, Mapping
 
-from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance, SandboxTier, Tally
+from fairwitness.contracts.common.evidence import CheckRow, Phase, Tally
 from fairwitness.contracts.common.gates import Blocked, Gate, GateAnswer, Open
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Size
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Size
 from fairwitness.contracts.feature.facts import TaskFacts
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 from fairwitness.rules.evidence_worth import (
@@ -20,10 +20,9 @@ from fairwitness.rules.evidence_worth import (
     SHUTS,
     RowWorth,
     ValuedRow,
+    baseline_worth,
     depth_of,
     effective_size,
-    is_evidence,
-    kind_of,
     latest,
     valued_rows,
 )
@@ -33,12 +32,10 @@ from fairwitness.rules.risk import effective_risk
 def baseline_exists(tally: Tally, *, tree: str | None = None) -> Open | Blocked:
     """Evaluate EG-1: at least one check was run before the change."""
     rows = [row for row in latest(tally.rows) if row.phase is Phase.BASELINE]
-    good = [
-        row for row in rows if kind_of(row.check_name, Phase.BASELINE) and is_evidence(row) and tree in (None, row.tree)
-    ]
+    good = [row for row in rows if baseline_worth(row, tree=tree) in SATISFIES]
     if good:
         return _open(Gate.BASELINE_EXISTS, tally, good, count=len({row.check_name for row in good}), threshold=1)
-    useless = [f"{row.check_name} ({_why_no_baseline(row)})" for row in rows]
+    useless = [f"{row.check_name} ({_why_no_baseline(row, tree)})" for row in rows]
     return _blocked(
         Gate.BASELINE_EXISTS,
         tally,
@@ -49,20 +46,15 @@ def baseline_exists(tally: Tally, *, tree: str | None = None) -> Open | Blocked:
     )
 
 
-def _why_no_baseline(row: CheckRow) -> str:
-    if kind_of(row.check_name, Phase.BASELINE) is None:
-        return RowWorth.UNKNOWN.value
-    if row.provenance is not Provenance.EXECUTED:
-        return f"only {row.provenance.value}"
-    if row.assessment not in (Assessment.PASS, Assessment.FAIL):
-        return _no_evidence(row)
-    if row.sandbox in (None, SandboxTier.NONE):
-        return RowWorth.UNCONFINED.value
-    return RowWorth.STALE.value
+def _why_no_baseline(row: CheckRow, tree: str | None) -> str:
+    worth = baseline_worth(row, tree=tree)
+    return f"only {row.provenance.value}" if worth is RowWorth.SILENT else _worth(row, worth)
 
 
-def _no_evidence(row: CheckRow) -> str:
-    return f"{RowWorth.NO_EVIDENCE.value}: {row.assessment.value if row.assessment else 'no result'}"
+def _worth(row: CheckRow, worth: RowWorth) -> str:
+    if worth is not RowWorth.NO_EVIDENCE:
+        return worth.value
+    return f"{worth.value}: {row.assessment.value if row.assessment else 'no result'}"
 
 
 def verification_sufficient(
@@ -112,7 +104,7 @@ def verification_sufficient(
 
 
 def _told(row: CheckRow, worth: RowWorth) -> str:
-    return f"{row.check_name} ({_no_evidence(row) if worth is RowWorth.NO_EVIDENCE else worth.value})"
+    return f"{row.check_name} ({_worth(row, worth)})"
 
 
 def task_gates(task: TaskFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer]:

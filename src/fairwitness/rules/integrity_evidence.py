@@ -87,11 +87,11 @@ def was_there_shown(facts: IntegrityFacts) -> Iterator[Remark]:
         return
     verification, runs = facts.said.verification, facts.seen.executions
     if verification is None:
-        if not runs or any(run.assessment is not Assessment.PASS for run in runs):
+        if not runs or any(not run.passed for run in runs):
             because = "it is said to have been there already, and not every criterion of it was shown"
             yield again(because, StepName.VERIFY)
         return
-    passed = {run.criterion for run in runs if run.assessment is Assessment.PASS}
+    passed = {run.criterion for run in runs if run.passed}
     for result in verification.criteria_results:
         if result.criterion not in passed and not has_place(result.evidence):
             because = f"“{result.criterion}” is said to have been there already, without a line that shows it"
@@ -107,7 +107,7 @@ def _commands(facts: IntegrityFacts) -> bool:
 
 
 def _execution(facts: IntegrityFacts) -> bool:
-    return any(run.assessment is Assessment.PASS for run in facts.seen.executions)
+    return any(run.passed for run in facts.seen.executions)
 
 
 def _screens(facts: IntegrityFacts) -> bool:
@@ -161,7 +161,7 @@ def _not_passed(facts: IntegrityFacts) -> Iterator[Remark]:
             because = f"“{run.criterion}” ended with {run.assessment.value} when the harness ran its command"
             if run.assessment in (Assessment.TIMEOUT, Assessment.LOST):  # says nothing about the code
                 yield again(because, StepName.VERIFY)
-            elif run.assessment is not Assessment.PASS:
+            elif not run.passed:
                 yield fails(because)
 
 

@@ -10,7 +10,6 @@ from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.rating import Deficiency, RatedExecution, RatingReturn, ScorecardItem, band_of
 from fairwitness.contracts.common.base import AlignmentScore, Contract, Texts
-from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.rules.claims import claim_differences, ended, plain_command
 from fairwitness.rules.integrity_evidence import has_place, places
 from fairwitness.rules.scores import PASS_TENTHS, in_order_of_gap, mean_score, tenths
@@ -75,7 +74,7 @@ def _settled(item: ScorecardItem, run: ExecutionResult | None) -> _Settled:
         limits.append(CONTRADICTED)
         found.append(f"“{item.criterion}”: its command was not run by the harness")
     else:
-        if run.assessment is not Assessment.PASS:
+        if not run.passed:
             limits.append(CONTRADICTED)
         found += _untrue(item, run)
         limits += [CONTRADICTED] * len(found)
@@ -96,7 +95,7 @@ def _untrue(item: ScorecardItem, run: ExecutionResult) -> Iterator[str]:
     if claim is not None and claim.exit_code != run.exit_code:
         code = "no exit code" if claim.exit_code is None else f"exit code {claim.exit_code}"
         yield f"“{item.criterion}”: its command is said to have ended with {code}; it {ended(run)}"
-    elif run.assessment is not Assessment.PASS and item.score > CONTRADICTED:
+    elif not run.passed and item.score > CONTRADICTED:
         yield f"“{item.criterion}” is given {item.score}; its command {ended(run)}"
 
 

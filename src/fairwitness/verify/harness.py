@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairwitness.contracts.common.evidence import Execution
 from fairwitness.contracts.common.sandbox import Command, Confinement, End, Network, SandboxLimits
-from fairwitness.contracts.verify.checks import CheckSpec, Project, VerifySettings
+from fairwitness.contracts.verify.checks import SHELL_LINE, CheckSpec, Project, VerifySettings
 from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.contracts.verify.results import Evidence, Ran
 from fairwitness.errors import StoreError
@@ -160,7 +160,7 @@ class Harness:
         confined = finished.result
         parsed = read_report(spec.report, content, exit_code=confined.exit_code, root=str(checkout / spec.root))
         origin = origin_problem(request.project, resolved, checkout)
-        judged = judge(confined, parsed, origin)
+        judged = judge(confined, parsed, origin, is_line=spec.tool == SHELL_LINE)
         ran = Ran(
             check=spec.id,
             evidence=judged.evidence,

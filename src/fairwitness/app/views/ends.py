@@ -15,6 +15,7 @@ from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.repository import Repository
 from fairwitness.rules.dag import is_exhausted
+from fairwitness.rules.gates import task_rows
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.decisions import DECISION, facts_behind
@@ -85,8 +86,9 @@ def _evidence(context: FeatureContext, state: FeatureState) -> list[str]:
     rows = context.ledger.observations(context.run_id, DECISION)
     whole = facts_behind(rows[-1]).whole if rows else None
     if whole is not None:
-        passed = sum(row.passed for row in whole.after.rows)
-        lines.append(f"checks    {passed} of {len(whole.after.rows)} passed on the whole change, run by Fair Witness")
+        rows_of_all = task_rows(whole)
+        passed = sum(each.passes for each in rows_of_all)
+        lines.append(f"checks    {passed} of {len(rows_of_all)} passed on the whole change, run by Fair Witness")
     if state.reviews:
         last = max(review.round for review in state.reviews if review.scope is state.reviews[-1].scope)
         here = [each for each in state.reviews if each.scope is state.reviews[-1].scope and each.round == last]

@@ -22,10 +22,14 @@ class ExecutionResult(Contract):
     sandbox_violation: Flag
     assessment: Assessment
 
+    @property
+    def passed(self) -> bool:
+        """Return whether the command proves its criterion; no other word of the assessment does."""
+        return self.assessment is Assessment.PASS
+
     @model_validator(mode="after")
     def _assessment_follows_the_facts(self) -> Self:
-        passed = self.assessment is Assessment.PASS
-        expect(self, self.exit_code == 0 or not passed, "exit_code 0 with the assessment pass", "exit_code")
+        expect(self, self.exit_code == 0 or not self.passed, "exit_code 0 with the assessment pass", "exit_code")
         ended = self.assessment in (Assessment.PASS, Assessment.FAIL)
         expect(self, self.exit_code is not None or not ended, "an exit_code of a command that ended", "exit_code")
         violation = self.assessment is Assessment.VIOLATION

@@ -16,6 +16,8 @@ QUICK_S = 60.0
 """Time limit in seconds of smoke runs, linters and other short checks."""
 LONG_S = 900.0
 """Time limit in seconds of tests and builds."""
+SHELL_LINE = "sh"
+"""The tool of a check that is a line for a shell, and not a program with its arguments."""
 
 
 class ReportFormat(StrEnum):

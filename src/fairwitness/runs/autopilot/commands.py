@@ -17,16 +17,24 @@ from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
 from fairwitness.contracts.autopilot.roadmap import CommandKind
 from fairwitness.contracts.autopilot.vocabulary import CheckWord
 from fairwitness.contracts.common.base import Contract, Texts
-from fairwitness.contracts.common.evidence import Execution, SandboxTier, Tree
-from fairwitness.contracts.common.sandbox import ASSESSED, End
+from fairwitness.contracts.common.evidence import Execution, Tree
 from fairwitness.contracts.common.vocabulary import Assessment
-from fairwitness.contracts.verify.checks import LONG_S, CheckSpec, Discovered, Language, Project, ReportFormat
+from fairwitness.contracts.verify.checks import (
+    LONG_S,
+    SHELL_LINE,
+    CheckSpec,
+    Discovered,
+    Language,
+    Project,
+    ReportFormat,
+)
 from fairwitness.contracts.verify.report import VerifySubject
-from fairwitness.contracts.verify.results import Ran
+from fairwitness.contracts.verify.results import Evidence, Ran
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
+from fairwitness.rules.evidence_worth import is_confined, proof_of
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.discovery.repository_checks import discover
@@ -41,7 +49,6 @@ CAPTURED = 500
 """How many characters of an output are kept in a result; the store keeps all of it."""
 _SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a command."""
-_EVIDENCE = (Assessment.PASS, Assessment.FAIL)
 
 
 def result_of(log: AutopilotLog, outputs: Store, criterion: str, command: str, ran: Ran) -> ExecutionResult:
@@ -59,7 +66,10 @@ def result_of(log: AutopilotLog, outputs: Store, criterion: str, command: str, r
             sandbox_violation=False,
             assessment=Assessment.LOST,
         )
-    assessment = _assessment(execution, End(seen.detail["confined"]["end"]))
+    proof = proof_of(execution)
+    # a pass that proves nothing ran without a sandbox: it counts as lost, because it must not open a gate
+    is_lost = execution.assessment is Assessment.PASS and proof is not Evidence.PASSED
+    assessment = Assessment.LOST if is_lost else execution.assessment
     errors = _captured(outputs, seen.detail["kept"]["stderr"])
     return ExecutionResult(
         criterion=criterion,
@@ -67,23 +77,12 @@ def result_of(log: AutopilotLog, outputs: Store, criterion: str, command: str, r
         exit_code=_exit_code(execution, assessment),
         stdout_truncated=_captured(outputs, seen.detail["kept"]["stdout"]),
         stderr_truncated=errors
-        if assessment in _EVIDENCE
+        if proof is not Evidence.NONE
         else _harness_note(assessment.value, _why(execution, ran), errors),
         duration_ms=execution.duration_ms,
         sandbox_violation=assessment is Assessment.VIOLATION,
         assessment=assessment,
     )
-
-
-def _assessment(execution: Execution, end: End) -> Assessment:
-    """Assess a command by how the sandbox saw it end.
-
-    A missing program is a failure here, though `verify` treats it as missing evidence. A pass that ran without a
-    sandbox counts as lost, because such a result must not open a gate.
-    """
-    if ASSESSED[end] is not Assessment.PASS:
-        return ASSESSED[end]
-    return Assessment.LOST if execution.sandbox is SandboxTier.NONE else execution.assessment
 
 
 def _exit_code(execution: Execution, assessment: Assessment) -> int | None:
@@ -96,7 +95,7 @@ def _exit_code(execution: Execution, assessment: Assessment) -> int | None:
 def _why(execution: Execution, ran: Ran) -> str:
     if ran.reason is not None:
         return ran.reason
-    return "it ran outside of any sandbox" if execution.sandbox is SandboxTier.NONE else "no reason is known"
+    return "no reason is known" if is_confined(execution) else "it ran outside of any sandbox"
 
 
 def _harness_note(what: str, why: str, *output: str) -> str:
@@ -242,7 +241,7 @@ class CommandHarness:
         notes = []
         for kind in _CHECKS:
             run = self._check(f"{scope}:{kind.value}", kind, tree, stop)
-            words[kind] = "n/a" if run is None else run.assessment is Assessment.PASS
+            words[kind] = "n/a" if run is None else run.passed
             if run is not None and not words[kind]:
                 before = self._check(f"base-{base_tree}:{kind.value}", kind, base_tree, stop)
                 notes.append(_note(kind, run, before))
@@ -343,7 +342,7 @@ class CommandHarness:
             batch.scope,
             {"document": result.plain(), "execution": execution},
             self._log.now(),
-            holds=result.assessment is Assessment.PASS,
+            holds=result.passed,
             tree=batch.tree,
         )
         self._log.ledger.record(self._log.run_id, lambda record: record.observation(row))
@@ -367,7 +366,7 @@ def _spec(command: str, batch: _Batch, place: int) -> CheckSpec:
         tier=2,
         root=".",
         language=Language.OTHER,
-        tool="sh",
+        tool=SHELL_LINE,
         argv=(SHELL, "-c", f"{command}\n"),  # the line end keeps braces in it from being taken for placeholders
         report=ReportFormat.EXIT,
         timeout_s=batch.seconds,
@@ -380,6 +379,6 @@ def _spec(command: str, batch: _Batch, place: int) -> CheckSpec:
 def _note(kind: CommandKind, now: ExecutionResult, before: ExecutionResult | None) -> str:
     """Say why a check of the project is false, and whether it passed before."""
     why = now.stderr_truncated if now.assessment is Assessment.LOST else f"it ended with {now.assessment.value}"
-    if before is not None and before.assessment is Assessment.PASS:
+    if before is not None and before.passed:
         return f"{kind.value}: {why}; it passed before"
     return f"{kind.value}: {why}; it did not pass before either"

@@ -83,7 +83,7 @@ def verification_page(
     Its head lets a later run skip a passed verification, so it is never milder than the page: `passed` is the decision
     of the rules, and counts only if a command ran and all commands passed.
     """
-    shown = bool(executed) and all(result.assessment is Assessment.PASS for result in executed)
+    shown = bool(executed) and all(result.passed for result in executed)
     head = VerificationHead.model_validate(
         {
             "phase": phase.id,

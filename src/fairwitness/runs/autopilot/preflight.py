@@ -18,7 +18,6 @@ from fairwitness.contracts.autopilot.triage import (
     TriageResult,
 )
 from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, PhaseStatus, StepName, TriageRoute
-from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.errors import FairWitnessError
 from fairwitness.rules.run_flags import run_mode
 from fairwitness.rules.spec_lock import SpecChange, SpecTurn, spec_changes
@@ -156,7 +155,7 @@ def triage(context: AutopilotContext, phase_pass: PhasePass, number: int, stop: 
         steps=PhaseSteps(triage=TriageStep(status=found.routing_decision, pass_ratio=found.pass_ratio)),
         output=path,
         spans=tuple(
-            Span(TraceAction.COMMAND_RUN, run.command, run.stdout_truncated, run.duration_ms, _holds(run))
+            Span(TraceAction.COMMAND_RUN, run.command, run.stdout_truncated, run.duration_ms, run.passed)
             for run in runs
         ),
     )
@@ -172,9 +171,5 @@ def _criteria(context: AutopilotContext, phase_pass: PhasePass) -> tuple[tuple[C
 
 def _checked(each: CriterionCommand, run: ExecutionResult) -> TriagedCriterion:
     said = run.stdout_truncated or run.stderr_truncated
-    result = TriageResult.PASS if _holds(run) else TriageResult.FAIL
+    result = TriageResult.PASS if run.passed else TriageResult.FAIL
     return TriagedCriterion(criterion=each.criterion, command=each.command, result=result, output=said[:SNIPPET])
-
-
-def _holds(run: ExecutionResult) -> bool:
-    return run.assessment is Assessment.PASS

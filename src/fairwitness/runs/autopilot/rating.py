@@ -11,7 +11,6 @@ from fairwitness.contracts.autopilot.trace import TraceAction
 from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, StepName
 from fairwitness.contracts.common.base import Contract, Text
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.rules.rating import SettledRating, settle
 from fairwitness.rules.scores import tenths
 from fairwitness.runs.autopilot.commands import CriterionCommand
@@ -74,7 +73,7 @@ def _rated(
             run.command,
             run.assessment.value,
             run.duration_ms,
-            run.assessment is Assessment.PASS,
+            run.passed,
         )
         for run in kept.executed
     )

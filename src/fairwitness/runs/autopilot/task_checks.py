@@ -45,7 +45,7 @@ def task_commands(task: PlanTask) -> tuple[CriterionCommand, ...]:
 
 def red(runs: Sequence[ExecutionResult]) -> tuple[ExecutionResult, ...]:
     """Return the commands that did not pass."""
-    return tuple(run for run in runs if run.assessment is not Assessment.PASS)
+    return tuple(run for run in runs if not run.passed)
 
 
 def problems_of(runs: Sequence[ExecutionResult], check: MiniVerifierReturn | None) -> tuple[str, ...]:

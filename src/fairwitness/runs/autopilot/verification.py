@@ -14,7 +14,6 @@ from fairwitness.contracts.autopilot.verification import PhaseCriterionStatus, V
 from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, Recommendation, StepName
 from fairwitness.contracts.common.base import Contract, Flag, Maybe
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.rules.run_flags import deferral_rate
 from fairwitness.rules.scores import may_defer
 from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, AutopilotContext
@@ -91,7 +90,7 @@ def _look(
         checks=checks,
         executed=executed,
         seconds=round((context.log.clock() - began).total_seconds(), 3),
-        passed=not failed and all(each.assessment is Assessment.PASS for each in executed),
+        passed=not failed and all(each.passed for each in executed),
     )
     return context.keep(SEEN, phase_pass, number, seen)
 
@@ -157,9 +156,7 @@ def _issues(kept: PhaseVerification) -> tuple[str, ...]:
     pairs = (("compile", checks.compile), ("tests", checks.tests), ("lint", checks.lint), ("build", checks.build))
     found = [f"the check {name} fails" for name, word in pairs if word is False]
     found += [
-        f"{each.criterion}: {each.command} is {each.assessment.value}"
-        for each in kept.seen.executed
-        if each.assessment is not Assessment.PASS
+        f"{each.criterion}: {each.command} is {each.assessment.value}" for each in kept.seen.executed if not each.passed
     ]
     if kept.said is not None:
         found += kept.said.failures
@@ -188,12 +185,8 @@ def _newly_passing(context: AutopilotContext, phase_pass: PhasePass, executed: S
     earlier = (
         HarnessResults.model_validate(rows[-2].detail["document"]).executed if len(rows) > 1 else ()
     )  # the last row is this look
-    before = {(run.criterion, run.command) for run in earlier if _holds(run)}
-    return sum(_holds(run) and (run.criterion, run.command) not in before for run in executed)
-
-
-def _holds(run: ExecutionResult) -> bool:
-    return run.assessment is Assessment.PASS
+    before = {(run.criterion, run.command) for run in earlier if run.passed}
+    return sum(run.passed and (run.criterion, run.command) not in before for run in executed)
 
 
 def human_tasks(context: AutopilotContext, phase_id: str) -> tuple[PlanTask, ...]:
@@ -219,7 +212,7 @@ def _ran(executed: Sequence[ExecutionResult]) -> tuple[Span, ...]:
             run.command,
             run.stdout_truncated or run.assessment.value,
             run.duration_ms,
-            _holds(run),
+            run.passed,
         )
         for run in executed
     )

@@ -9,7 +9,7 @@ from fairwitness.contracts.feature.review import Category
 from fairwitness.kit.durations import took
 from fairwitness.kit.markdown import Markdown, cell, code, counted, items, line, listed, table
 from fairwitness.rules.confidence import AT_MOST
-from fairwitness.rules.evidence_worth import RowWorth
+from fairwitness.rules.evidence_worth import LACKS, RowWorth
 from fairwitness.runs.feature.bundle_model import CheckedTask, Reviewer, Round, RunBundle, Telemetry
 from fairwitness.runs.feature.metrics_pages import evaluations_part, seconds, slowest_steps, statuses
 
@@ -33,7 +33,7 @@ COLUMNS: tuple[tuple[str, frozenset[RowWorth]], ...] = (
     ("Failed", frozenset({RowWorth.FAILED})),
     ("Regressed", frozenset({RowWorth.REGRESSED})),
     ("Red before too", frozenset({RowWorth.RED_BEFORE_TOO})),
-    ("No evidence", frozenset({RowWorth.NO_EVIDENCE, RowWorth.UNCONFINED, RowWorth.STALE})),
+    ("No evidence", LACKS),
     ("Not heard", frozenset({RowWorth.SILENT, RowWorth.UNKNOWN})),
 )
 """The columns in which a check can count: each worth is in exactly one column."""

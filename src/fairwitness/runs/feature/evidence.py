@@ -19,14 +19,12 @@ from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder
-from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, ReportFormat
 from fairwitness.contracts.verify.report import Side, VerifySubject
-from fairwitness.contracts.verify.results import RED, Evidence, ItemOutcome, Ran
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.rules.criteria import ByCommand, ByPlace, Proposal, Unjudged, check_name, proposal
+from fairwitness.rules.criteria import ByCommand, ByPlace, Proposal, Unjudged, check_name, command_verdict, proposal
 from fairwitness.rules.feature_plan import MAX_PRODUCTION_LINES, is_test_file
 from fairwitness.runs.feature import reports
 from fairwitness.runs.feature.context import FeatureContext
@@ -45,8 +43,6 @@ from fairwitness.verify.subject import VerifyDeps, harness_of, ignore_progress, 
 KIND = "criteria"
 """The kind of observation that concludes the judging of a task's criteria."""
 VERIFIER = "verifier"
-NAMED = 3
-"""The most failing tests that a sentence lists."""
 
 
 class CriterionVerdict(NamedTuple):
@@ -165,26 +161,13 @@ def _judged(
                     question = CheckRequest(
                         spec, project_of(check, after), head.tree, f"criterion-{number}", Phase.AFTER
                     )
-                    return _ran(name, text, spec, run_once(harness, question))
+                    met, why, seen = command_verdict(spec.report, run_once(harness, question))
+                    return CriterionVerdict(name, text, met, why, seen=seen)
 
         return tuple(
             of(number, text, proposed)
             for number, (text, proposed) in enumerate(zip(criteria, proposals, strict=True), 1)
         )
-
-
-def _ran(name: str, criterion: str, spec: CheckSpec, ran: Ran) -> CriterionVerdict:
-    if ran.evidence is Evidence.NONE:
-        return CriterionVerdict(name, criterion, None, ran.reason or "no reason is known")
-    if ran.evidence is Evidence.FAILED:
-        exits = spec.report is ReportFormat.EXIT
-        red = [item.message if exits else item.id for item in ran.items if item.outcome in RED]
-        more = f" and {len(red) - NAMED} more" if len(red) > NAMED else ""
-        return CriterionVerdict(name, criterion, False, f"it fails: {', '.join(red[:NAMED])}{more}")
-    if spec.report in TEST_FORMATS and not any(item.outcome is ItemOutcome.PASSED for item in ran.items):
-        seen = "no test that it runs passes: they are skipped or expected to fail"
-        return CriterionVerdict(name, criterion, False, seen, seen=seen)
-    return CriterionVerdict(name, criterion, True, "it passes")
 
 
 def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView) -> CriterionVerdict:

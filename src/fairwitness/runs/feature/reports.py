@@ -18,11 +18,12 @@ from fairwitness.contracts.common.vocabulary import CompletionStatus, Severity
 from fairwitness.contracts.feature.facts import TaskFacts
 from fairwitness.contracts.feature.implementation import Baseline, ChangeAction, ImplementationReport, SelfCheck
 from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, VerificationPayload, VerificationReport
+from fairwitness.contracts.verify.results import Evidence
 from fairwitness.errors import RowRefused
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.rules.evidence_worth import RowWorth, ValuedRow, baseline_results, is_evidence, kind_of, latest
+from fairwitness.rules.evidence_worth import SHUTS, RowWorth, ValuedRow, baseline_results, kind_of, latest, proof_of
 from fairwitness.rules.gates import task_gates, task_rows
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.verify.shown_command import shown_command
@@ -82,7 +83,7 @@ def _self_check(report: ImplementationReport, after: Tally) -> Iterator[str]:
     red = {
         row.check_name
         for row in latest(after.rows)
-        if row.phase is Phase.AFTER and row.round == last and is_evidence(row) and not row.passed
+        if row.phase is Phase.AFTER and row.round == last and proof_of(row) is Evidence.FAILED
     }
     check = report.agent_output.payload.self_check
     green = {name for name, passed in _claimed(check).items() if passed}
@@ -201,7 +202,7 @@ def filled(
     """Return the report of one task. `path` is its future path, `unmet` is the result of `judge`."""
     gates = task_gates(task, policy)
     judged = task_rows(task)
-    after = [each for each in judged if _is_counted(each)]
+    after = [each for each in judged if each.is_finding]
     findings = [_finding(each, rows) for each in after]
     if not after:
         findings = [_nothing_was_run()]
@@ -223,7 +224,7 @@ def filled(
         **_optional("regressions", _regressions(judged, rows)),
         **_opinions(said, judged),
         **_optional("unmet_criteria", list(unmet)),
-        **_optional("not_counted", [_told(each) for each in judged if not _is_counted(each)]),
+        **_optional("not_counted", [_told(each) for each in judged if not each.is_finding]),
         **_optional("open_questions", [line for answer in shut for line in answer.missing]),
         **_optional("differences", list(_differences(report, task, run_id, gate, judged, passes=passes))),
     }
@@ -237,12 +238,6 @@ def filled(
 
 def _optional(name: str, value: list[Any]) -> dict[str, Any]:
     return {name: value} if value else {}
-
-
-def _is_counted(judged: ValuedRow) -> bool:
-    """Return whether a row counts as a finding. A check that was red before and still is blocks nothing and is
-    listed separately."""
-    return judged.row.passed or judged.worth not in (RowWorth.RED_BEFORE_TOO, RowWorth.SILENT, RowWorth.UNKNOWN)
 
 
 def _told(judged: ValuedRow) -> str:
@@ -268,12 +263,11 @@ def _as_shown(row_id: int, provenance: str, rows: Mapping[int, CheckDetail]) -> 
 def _finding(judged: ValuedRow, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
     """Return a row as a finding; a row without evidence, or with evidence of another tree, has not passed."""
     row = judged.row
-    worthless = judged.worth in (RowWorth.NO_EVIDENCE, RowWorth.UNCONFINED, RowWorth.STALE)
     return {
         "check_name": row.check_name,
         "tier": _tier(row.check_name, Phase.AFTER),
         "phase": CheckPhase.AFTER.value,
-        "passed": row.passed and not worthless,
+        "passed": judged.passes,
         "provenance": row.provenance.value,
         "standing": judged.worth.value,
         **({} if row.instance is None else {"instance": row.instance}),
@@ -301,7 +295,7 @@ def _before(row: CheckRow, rows: Mapping[int, CheckDetail]) -> dict[str, Any]:
         "check_name": row.check_name,
         "tier": _tier(row.check_name, Phase.BASELINE),
         "phase": CheckPhase.BASELINE.value,
-        "passed": row.passed,
+        "passed": proof_of(row) is Evidence.PASSED,
         "provenance": row.provenance.value,
         **({} if row.instance is None else {"instance": row.instance}),
         **_as_shown(row.id, row.provenance.value, rows),
@@ -337,7 +331,7 @@ def _opinions(said: VerificationPayload | None, judged: Sequence[ValuedRow]) -> 
 
 
 def _is_untrue(judged: Sequence[ValuedRow]) -> bool:
-    return any(row.check_name == BASELINE and not row.passed for row, _ in judged)
+    return any(row.check_name == BASELINE and worth in SHUTS for row, worth in judged)
 
 
 def _header(report: VerificationReport | None, task: TaskFacts, when: ReportTimes) -> dict[str, Any]:
@@ -378,7 +372,7 @@ def _completion(
         "output_paths": [path],
         "evidence_summary": {
             **{name: gate[name] for name in ("total_checks", "passed", "failed")},
-            "security_blockers": sum(row.check_name in _SECRETS and not row.passed for row, _ in judged),
+            "security_blockers": sum(row.check_name in _SECRETS and worth in SHUTS for row, worth in judged),
         },
     }
 
@@ -426,9 +420,11 @@ def _differences(
 def _about_checks(said: VerificationPayload, task: TaskFacts, judged: Sequence[ValuedRow]) -> Iterator[str]:
     """Compare each finding with the rows of the same name; they passed if all did."""
     ours: dict[tuple[str, str], bool] = {}
-    for row in (*(row for row, _ in judged), *_baseline(task)):
+    rows = [(each.row, each.passes) for each in judged]
+    rows += [(row, proof_of(row) is Evidence.PASSED) for row in _baseline(task)]
+    for row, passes in rows:
         key = (row.phase.value, row.check_name)
-        ours[key] = row.passed and ours.get(key, True)
+        ours[key] = passes and ours.get(key, True)
     for finding in said.findings:
         held = ours.get((finding.phase.value, finding.check_name))
         word = "passed" if finding.passed else "failed"

@@ -12,6 +12,7 @@ from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.contracts.forge.documents import Walkthrough
 from fairwitness.contracts.forge.events import LowConfidence, PotentialConflict, WalkthroughDisputed, WalkthroughWritten
 from fairwitness.contracts.graph.orders import AttemptOrder
+from fairwitness.contracts.verify.results import Evidence
 from fairwitness.errors import BadDocument, RowRefused
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
@@ -19,7 +20,7 @@ from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.claims import differences, is_doubtful
-from fairwitness.rules.evidence_worth import is_evidence, latest
+from fairwitness.rules.evidence_worth import latest, proof_of
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
@@ -109,7 +110,7 @@ def dispute(log: ForgeLog, order: AttemptOrder, changed: Collection[str], red: C
 def red_checks(ledger: Ledger, run_id: str, task: str, round_: int) -> frozenset[str]:
     """Return the names of the checks that failed on the tree of a round."""
     rows = latest(ledger.tally(run_id, task, Phase.AFTER, round_).rows)
-    return frozenset(row.check_name for row in rows if is_evidence(row) and not row.passed)
+    return frozenset(row.check_name for row in rows if proof_of(row) is Evidence.FAILED)
 
 
 def walkthrough_of(log: ForgeLog, node: str, attempt: int) -> Walkthrough | None:
