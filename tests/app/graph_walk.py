@@ -60,12 +60,19 @@ def dag_of(run_id: str, waits: Mapping[str, Iterable[str]], *, refineries: Itera
 
 
 class Walk:
-    """A run that is moved by hand; time goes on a second with every record."""
+    """A run that is moved by hand; time goes on by `step_s` with every record, and back if that is negative."""
 
     def __init__(
-        self, where: Path | Ledger, dag: Dag, *, request: str = "do it", actor: str = "Ada", max_attempts: int = 2
+        self,
+        where: Path | Ledger,
+        dag: Dag,
+        *,
+        request: str = "do it",
+        actor: str = "Ada",
+        max_attempts: int = 2,
+        step_s: int = 1,
     ) -> None:
-        seconds = count()
+        seconds = count(0, step_s)
         clock: Callable[[], datetime] = lambda: MOMENT + timedelta(seconds=next(seconds))  # noqa: E731
         if isinstance(where, Path):
             where = Ledger.open_file(where / ".fairwitness" / "evidence.db", clock=clock)

@@ -38,9 +38,9 @@ def failed(root: Path, run_id: str = "run-failed", *, reason: str = "no attempt 
     return walk
 
 
-def completed(root: Path, run_id: str = "run-completed") -> Walk:
+def completed(root: Path, run_id: str = "run-completed", *, step_s: int = 1) -> Walk:
     """A run that reached its goal."""
-    walk = Walk(root, dag_of(run_id, {"x": ()}))
+    walk = Walk(root, dag_of(run_id, {"x": ()}), step_s=step_s)
     walk.tell(happened.ForgeRunStarted())
     walk.finish("x")
     walk.tell(happened.ForgeRunCompleted())

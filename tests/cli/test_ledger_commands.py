@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from cli.runner import FAIRWITNESS, fairwitness
-from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.evidence import Dispatch, Phase
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity, Workflow
 from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.git.ledger_heads import kept_heads
@@ -190,6 +190,24 @@ def test_queries_by_name_as_table_json_and_sql(repository: Path) -> None:
         row["name"] for row in json.loads(fairwitness("ledger", "query", "--list", "--json", cwd=repository).stdout)
     ]
     assert "instruction-history" in names
+
+
+def test_a_call_during_which_the_clock_was_set_back_took_no_time(repository: Path) -> None:
+    moments = {"started_at": "2026-02-26T14:30:00Z", "completed_at": "2026-02-26T14:29:00Z"}
+    plain = {
+        "run_id": RUN,
+        "step": "step-9",
+        "agent": "late",
+        "instance": None,
+        "status": "DONE",
+        "dispatch_count": 1,
+        "retry_count": 0,
+    }
+    ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
+    ledger.record(RUN, lambda record: record.dispatch(Dispatch.model_validate(plain | moments)))
+    ledger.close()
+    rows = json.loads(fairwitness("ledger", "query", "timing", RUN, "--json", cwd=repository).stdout)
+    assert [row["duration_s"] for row in rows if row["agent"] == "late"] == [0.0]
 
 
 @pytest.mark.req("A5")

@@ -125,6 +125,15 @@ def test_what_a_run_waits_for_and_what_helps(
     assert (f"waits for {waits}" in fairwitness("status", cwd=tmp_path).stdout) == bool(waits)
 
 
+@pytest.mark.parametrize("command", ["status", "watch"])
+def test_a_run_during_which_the_clock_was_set_back_took_no_negative_time(tmp_path: Path, command: str) -> None:
+    completed(tmp_path, step_s=-60).close()
+    done = fairwitness(command, "run-completed", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "0.0s" in done.stdout
+    assert "-" not in done.stdout.replace("run-completed", "")
+
+
 def test_one_run_as_json_has_a_fixed_shape(repository: Path) -> None:
     shown = json.loads(fairwitness("status", "last", "--json", cwd=repository).stdout)
     assert set(shown) == {

@@ -54,8 +54,11 @@ _SAID: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(Ran \d+ tests? in) [0-9.]+s"), r"\1 time"),  # as unittest says it
 )
 _PAGES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"^\| `step-[0-9a-z]+` \| [0-9.]+ s \|\n", re.MULTILINE), ""),  # who was slow differs by itself
-    (re.compile(r"\b[0-9.]+ s\b"), "time"),
+    (
+        re.compile(r"^\| `step-[0-9a-z]+` \| [0-9.]+(?:m \d+)?s \|\n", re.MULTILINE),
+        "",
+    ),  # who was slow differs by itself
+    (re.compile(r"\b(?:\d+m )?[0-9.]+s\b"), "time"),
     (re.compile(r"^`sha256:[0-9a-f]{64}`$", re.MULTILINE), "head"),
     (re.compile(r"\b(chain of|link) \d+\b"), r"\1 some"),  # a try that a kill made necessary is one more link
 )

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 
+# Durations are for the screens, which may not import kit.
+from fairwitness.kit.durations import seconds_between as seconds_between
+from fairwitness.kit.durations import took as took
 from fairwitness.kit.text import visible, visible_lines
 
 LONGEST = 160

@@ -1,14 +1,30 @@
-"""Format durations for people."""
+"""Durations: measured between two recorded moments, and spelled for people. None is negative."""
+
+from datetime import datetime
 
 
-def took(length: float) -> str:
+def seconds_between(start: str | datetime, end: str | datetime) -> float:
+    """Return the seconds from one moment to another; zero if the clock was set back in between.
+
+    >>> seconds_between("2026-02-26T14:30:00Z", "2026-02-26T14:31:05.5Z")
+    65.5
+    >>> seconds_between("2026-02-26T14:30:00Z", "2026-02-26T14:29:00Z")
+    0.0
+    """
+    first, last = (datetime.fromisoformat(moment) if isinstance(moment, str) else moment for moment in (start, end))
+    return max(0.0, (last - first).total_seconds())
+
+
+def took(seconds: float) -> str:
     """Return a duration in words.
 
-    >>> took(4.25), took(3725)
-    ('4.2 s', '1 h 02 min 05 s')
+    >>> [took(value) for value in (0.44, 12.3, 75, 3700, -3)]
+    ['0.4s', '12s', '1m 15s', '1h 1m', '0.0s']
     """
-    if length < 60:
-        return f"{length:.1f} s"
-    minutes, rest = divmod(round(length), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min {rest:02} s" if hours else f"{minutes} min {rest:02} s"
+    seconds = max(0.0, seconds)
+    if seconds < 9.95:  # so that it is never spelled 10.0s
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 1:
+        return f"{rest}s"
+    return f"{minutes}m {rest}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60}m"

@@ -13,7 +13,8 @@ class Canned(NamedTuple):
     parameters: tuple[str, ...] = ("run",)
 
 
-_SECONDS = "(julianday(completed_at) - julianday(started_at)) * 86400"
+_LATER = "CASE WHEN completed_at > started_at THEN completed_at ELSE started_at END"  # the clock may be set back
+_SECONDS = f"(julianday({_LATER}) - julianday(started_at)) * 86400"
 
 # An update is pending while no later row of the same run, file and summary says that it was applied.
 _PENDING = (

@@ -120,7 +120,7 @@ By hand, once it is committed and on its branch: `git revert --no-commit pipelin
 
 ## 7. Telemetry
 
-2 dispatches, 40.0 s together: 2 DONE, 0 NEEDS_REVISION, 0 ERROR, 0 TIMEOUT.
+2 dispatches, 40s together: 2 DONE, 0 NEEDS_REVISION, 0 ERROR, 0 TIMEOUT.
 
 Tokens: 900 in, 100 out, counted for 1 of 2 dispatches; the others are not known.
 
@@ -130,8 +130,8 @@ Models: `model-a`. Refused calls: 0.
 
 | Slowest step | Took |
 | --- | --- |
-| `step-1` | 20.0 s |
-| `step-3` | 20.0 s |
+| `step-1` | 20s |
+| `step-3` | 20s |
 
 ## 8. Evaluations
 
@@ -332,7 +332,7 @@ Run `2026-02-26T14:30:00Z`. It ended as `halted`: a blocker
 
 | Step | Role | Instance | Began | Took | Status | Call | Retries | Notes |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| `step-1` | researcher | patterns | 2026-02-26T14:31:00Z | 20.0 s | TIMEOUT | 1 | 1 | timed_out: slow |
+| `step-1` | researcher | patterns | 2026-02-26T14:31:00Z | 20s | TIMEOUT | 1 | 1 | timed_out: slow |
 
 ## What the run went on without
 
@@ -340,11 +340,11 @@ Nothing: no degradation is on record.
 
 ## Time
 
-1 call, 20.0 s together: 0 DONE, 0 NEEDS_REVISION, 0 ERROR, 1 TIMEOUT.
+1 call, 20s together: 0 DONE, 0 NEEDS_REVISION, 0 ERROR, 1 TIMEOUT.
 
 | Slowest step | Took |
 | --- | --- |
-| `step-1` | 20.0 s |
+| `step-1` | 20s |
 
 ## Evaluations
 

@@ -424,15 +424,15 @@ Run `2026-02-26T14:30:00Z`. Every row is one call of an agent, written by Fair W
 
 ## Totals
 
-3 calls, 2 min 40 s together: 2 DONE, 0 NEEDS_REVISION, 0 ERROR, 1 TIMEOUT.
+3 calls, 2m 40s together: 2 DONE, 0 NEEDS_REVISION, 0 ERROR, 1 TIMEOUT.
 
 ## Calls
 
 | Step | Role | Instance | Began | Took | Status | Call | Retries | Notes |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| `step-1` | researcher | patterns | 2026-02-26T14:31:00Z | 20.0 s | DONE | 1 | 0 | agent cassette; a \\| b ## Totals |
-| `step-3` | researcher | patterns | 2026-02-26T14:32:00Z | 2 min 20 s | TIMEOUT | 1 | 1 | – |
-| `step-1` | researcher | patterns | 2026-02-26T14:35:00Z | 0.0 s | DONE | 1 | 0 | – |
+| `step-1` | researcher | patterns | 2026-02-26T14:31:00Z | 20s | DONE | 1 | 0 | agent cassette; a \\| b ## Totals |
+| `step-3` | researcher | patterns | 2026-02-26T14:32:00Z | 2m 20s | TIMEOUT | 1 | 1 | – |
+| `step-1` | researcher | patterns | 2026-02-26T14:35:00Z | 0.0s | DONE | 1 | 0 | – |
 """)
 
 

@@ -12,6 +12,7 @@ from fairwitness.app.repository import read_database
 from fairwitness.app.views.run import AUTOPILOT, NodeStage, NodeView, RunSummary, RunView, status_text
 from fairwitness.errors import DatabaseUnusable, UsageError
 from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.kit.durations import seconds_between
 from fairwitness.kit.text import visible
 from fairwitness.ledger import summary as ledger
 
@@ -98,13 +99,8 @@ def _line(database: "Database", run: ledger.RunGlance, summary: RunSummary, cloc
         failed=ledger.exhausted(database, run.run_id) if summary.tasks else phases["failed"],
         running=running,
         waits_for=summary.waits_for(f"{running} running" if running else ""),
-        age_s=seconds_since(run.last_time, clock()),
+        age_s=seconds_between(run.last_time, clock()),
     )
-
-
-def seconds_since(timestamp: str, now: datetime) -> float:
-    """Return the seconds since a moment; zero if the clock was set back."""
-    return max(0.0, (now - datetime.fromisoformat(timestamp)).total_seconds())
 
 
 @contextmanager
@@ -243,5 +239,5 @@ def _plain_node(view: RunView, node: NodeView, now: datetime) -> dict[str, Any]:
         "attempt": node.attempt,
         "agent": node.agent,
         "since": node.since,
-        "seconds": round(seconds_since(node.since, now), 3),
+        "seconds": round(seconds_between(node.since, now), 3),
     }

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from fairwitness.app.views.run import NodeStage, NodeView, RunView
 from fairwitness.errors import EventsBroken
 from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.kit.durations import seconds_between
 from fairwitness.kit.text import visible
 from fairwitness.ledger.summary import NODE_TYPES, SummaryEvent
 
@@ -85,8 +86,7 @@ class StepView:
         """Return how long the current visit took, or has taken so far."""
         if self.started is None:
             return 0.0
-        until = now if self.finished is None else datetime.fromisoformat(self.finished)
-        return max(0.0, (until - datetime.fromisoformat(self.started)).total_seconds())
+        return seconds_between(self.started, now if self.finished is None else self.finished)
 
 
 _STAGES = {
@@ -289,8 +289,7 @@ class FeatureView:
         """Return how long the run took, or has taken so far."""
         if self.began is None:
             return 0.0
-        until = datetime.fromisoformat(self.ending.at) if self.ending is not None else self.now
-        return max(0.0, (until - datetime.fromisoformat(self.began)).total_seconds())
+        return seconds_between(self.began, self.ending.at if self.ending is not None else self.now)
 
     def tasks(self) -> list[FeatureTaskView]:
         """Return every started task, in the order of their start."""

@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.text import safe_line
-from fairwitness.app.views.detail import open_database, read_detail, resolve_run, seconds_since
+from fairwitness.app.text import safe_line, seconds_between
+from fairwitness.app.views.detail import open_database, read_detail, resolve_run
 from fairwitness.app.views.run import NodeStage, NodeView, RunView
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState, NodeType
@@ -134,7 +134,7 @@ _AT_STAGE = {
 
 
 def _at_work(node: NodeView, view: RunView, now: datetime) -> float | None:
-    return seconds_since(node.since, now) if view.stage(node) in (NodeStage.WORKING, NodeStage.HELPING) else None
+    return seconds_between(node.since, now) if view.stage(node) in (NodeStage.WORKING, NodeStage.HELPING) else None
 
 
 def _waits_for(node: DagNode, nodes: Mapping[str, NodeView], types: Mapping[str, NodeType], view: RunView) -> str:

@@ -136,8 +136,7 @@ def _show_board(root: Path, detail: "RunDetail") -> None:
 
 
 def _show_head(detail: "RunDetail", *, is_worked_on: bool) -> bool:
-    from fairwitness.app.text import safe_line
-    from fairwitness.app.views.detail import seconds_since
+    from fairwitness.app.text import safe_line, seconds_between
 
     view, width = detail.view, terminal_width()
     word = click.style(safe_line(view.word, 20).upper(), fg=COLOURS.get(view.word), bold=True)
@@ -145,14 +144,10 @@ def _show_head(detail: "RunDetail", *, is_worked_on: bool) -> bool:
     _field("asked", safe_line(view.request), width)
     _field("because", safe_line(view.reason or ""), width)
     if view.began is not None and view.last_time is not None:
-        since_began, since_last = (seconds_since(moment, detail.now) for moment in (view.began, view.last_time))
-        if view.is_over:
-            line_text = (
-                f"began {age(since_began)}, ended {age(since_last)} after {spell_seconds(since_began - since_last)}"
-            )
-        else:
-            line_text = f"began {age(since_began)}, last event {age(since_last)}"
-        _field("time", line_text, width)
+        began, last = (age(seconds_between(moment, detail.now)) for moment in (view.began, view.last_time))
+        lasted = spell_seconds(seconds_between(view.began, view.last_time))
+        then = f"ended {last} after {lasted}" if view.is_over else f"last event {last}"
+        _field("time", f"began {began}, {then}", width)
     counts = view.counts()
     if not counts["total"]:
         return False
@@ -177,8 +172,8 @@ def _field(name: str, text: str, width: int) -> None:
 
 
 def _show_nodes(detail: "RunDetail") -> None:
-    from fairwitness.app.text import safe_line
-    from fairwitness.app.views.detail import AT_WORK, seconds_since
+    from fairwitness.app.text import safe_line, seconds_between
+    from fairwitness.app.views.detail import AT_WORK
     from fairwitness.app.views.run import NodeStage
 
     view, width = detail.view, terminal_width()
@@ -186,7 +181,7 @@ def _show_nodes(detail: "RunDetail") -> None:
     names = max((cells(safe_line(node.name, 128)) for nodes in groups.values() for node in nodes[:_MOST]), default=0)
     for title, nodes in groups.items():
         for node in nodes[:_MOST]:
-            took = spell_seconds(seconds_since(node.since, detail.now))
+            took = spell_seconds(seconds_between(node.since, detail.now))
             line_text = (
                 f"{view.stage(node).value:<8}  attempt {view.tries(node)}  {'' if view.is_over else took}".rstrip()
             )

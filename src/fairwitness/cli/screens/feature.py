@@ -67,8 +67,7 @@ def headline(view: "FeatureView") -> str:
 
 def at_work_now(view: "FeatureView") -> list[tuple[str, str, str]]:
     """Return name, activity and time so far: agents first, then tasks without an agent."""
-    from fairwitness.app.text import safe_line
-    from fairwitness.app.views.detail import seconds_since
+    from fairwitness.app.text import safe_line, seconds_between
 
     now, found = view.now, []
     if view.is_over:
@@ -80,7 +79,7 @@ def at_work_now(view: "FeatureView") -> list[tuple[str, str, str]]:
     for task in view.tasks():
         if task.is_under_way and task.name not in busy:
             found.append((task.name, f"{task.word}, attempt {task.attempt}", task.since))
-    return [(safe_line(name, 128), text, spell_seconds(seconds_since(since, now))) for name, text, since in found]
+    return [(safe_line(name, 128), text, spell_seconds(seconds_between(since, now))) for name, text, since in found]
 
 
 def live_lines(view: "FeatureView", *, width: int, height: int = LINES, last: str = "") -> list[str]:

@@ -6,22 +6,12 @@ import threading
 import time
 from typing import TextIO
 
+from fairwitness.app.text import took
+
 HEARTBEAT_S = 30.0
 TICK_S = 0.5
 
-
-def spell_seconds(seconds: float) -> str:
-    """Return a duration in words.
-
-    >>> [spell_seconds(value) for value in (0.44, 12.3, 75, 3700)]
-    ['0.4s', '12s', '1m 15s', '1h 1m']
-    """
-    if seconds < 10:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 1:
-        return f"{rest}s"
-    return f"{minutes}m {rest}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60}m"
+spell_seconds = took
 
 
 class ProgressLine:

@@ -65,8 +65,8 @@ def event_lines(event: "SummaryEvent", width: int) -> list[str]:
 
 def working(run: "FollowedRun") -> list[tuple[str, str, str]]:
     """Return name, stage with attempt, and time so far of active nodes, and then of queued ones."""
-    from fairwitness.app.text import safe_line
-    from fairwitness.app.views.detail import AT_WORK, seconds_since
+    from fairwitness.app.text import safe_line, seconds_between
+    from fairwitness.app.views.detail import AT_WORK
     from fairwitness.app.views.run import NodeStage
 
     view, now = run.view, run.now
@@ -74,7 +74,7 @@ def working(run: "FollowedRun") -> list[tuple[str, str, str]]:
         (
             safe_line(node.name, 128),
             f"{view.stage(node).value:<8} attempt {view.tries(node)}",
-            spell_seconds(seconds_since(node.since, now)),
+            spell_seconds(seconds_between(node.since, now)),
         )
         for node in (*view.at(*AT_WORK), *view.at(NodeStage.QUEUED))
     ]
@@ -98,13 +98,12 @@ def counted(run: "FollowedRun") -> str:
 
 def elapsed(run: "FollowedRun") -> str:
     """Return how long the run has taken so far, or took."""
-    from fairwitness.app.views.detail import seconds_since
+    from fairwitness.app.text import seconds_between
 
     began, last = run.view.started or run.view.began, run.view.last_time
     if began is None or last is None:
         return ""
-    after_it = seconds_since(last, run.now) if run.view.is_over else 0.0
-    return spell_seconds(seconds_since(began, run.now) - after_it)
+    return spell_seconds(seconds_between(began, last if run.view.is_over else run.now))
 
 
 def is_alone(run: "FollowedRun") -> bool:

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.evidence import Dispatch
 from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.contracts.feature.state import FeatureState
-from fairwitness.kit.durations import took
+from fairwitness.kit.durations import seconds_between, took
 from fairwitness.kit.markdown import (
     Markdown,
     cell,
@@ -58,8 +57,8 @@ class Evaluations:
 
 
 def seconds(row: Dispatch) -> float:
-    """Return how long a call took; never negative, even if the clock was changed."""
-    return max(0.0, (instant(row.completed_at) - instant(row.started_at)).total_seconds())
+    """Return how long a call took."""
+    return seconds_between(row.started_at, row.completed_at)
 
 
 def slowest_steps(rows: Sequence[Dispatch]) -> tuple[tuple[str, float], ...]:
