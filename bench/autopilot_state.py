@@ -13,6 +13,7 @@ from fairwitness.contracts.autopilot.roadmap import DetailedPhase, Roadmap
 from fairwitness.contracts.autopilot.state import SpecLock
 from fairwitness.contracts.autopilot.vocabulary import PhaseType
 from fairwitness.contracts.common.vocabulary import Workflow
+from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
@@ -92,7 +93,7 @@ def _order(kept: int) -> AutopilotOrder:
         commands={},
         specs=(SpecLock(path="SPEC.md", hash=HASH, locked_at=AT),),
         limits=AutopilotTable(kept_events=kept),
-        verify={},
+        verify=VerifySettings(),
         settings_hash=HASH,
         started_by="bench",
     )

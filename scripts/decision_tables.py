@@ -192,7 +192,7 @@ def retry() -> str:
                 cause.value.replace("_", " "),
                 kind.value,
                 POLICY.retry.dispatch if kind.value == "transient" else 0,
-                ", ".join(str(seconds) for seconds in retries_inside(cause, POLICY)) or "none",
+                ", ".join(str(seconds) for seconds in retries_inside(cause, POLICY.retry)) or "none",
             )
             for cause, kind in CLASS_OF.items()
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairwitness.app.assembly.engine import RunnerFactory
-from fairwitness.app.assembly.feature_runner import caps_of
+from fairwitness.app.assembly.parts import caps_of
 from fairwitness.app.run_records.feature import feature_context, order_of, resume_feature
 from fairwitness.app.runs.begin_feature import BegunFeature, RunRequest, begin_feature
 from fairwitness.contracts.common.approvals import ApprovalMode

@@ -9,13 +9,12 @@ from typing import Any
 
 from autopilot.sessions import Document
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.assembly.autopilot_runner import autopilot_caps
-from fairwitness.app.assembly.backends import runner
-from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover
+from fairwitness.app.assembly.autopilot_runner import autopilot_caps, autopilot_runner
 from fairwitness.app.assembly.engine import AUTOPILOT_FLOW, CAP, ENGINE, RunnerFactory
+from fairwitness.app.assembly.parts import RunParts
 from fairwitness.app.run_records.autopilot import AutopilotRunRecord, open_autopilot_run, resume_autopilot
 from fairwitness.app.runs.drive import drive, record_resumed
-from fairwitness.app.state import scratch_root, state_of
+from fairwitness.app.state import state_of
 from fairwitness.app.views.followed_run import follow_run
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import DispatchOutcome
@@ -23,28 +22,13 @@ from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.autopilot.passes import PassDecision, PhasePass
 from fairwitness.contracts.autopilot.state import State
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.engine.dbos_engine import DbosEngine
-from fairwitness.git.candidates import Candidates
-from fairwitness.git.identity import read_identity
-from fairwitness.git.shadow import Shadow
-from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.runs.autopilot.agent_calls import AgentCaller
-from fairwitness.runs.autopilot.briefs import AutopilotBriefs
-from fairwitness.runs.autopilot.commands import CommandHarness
-from fairwitness.runs.autopilot.context import AutopilotContext
-from fairwitness.runs.autopilot.execution import NodeExecutor
-from fairwitness.runs.autopilot.graph_runner import AutopilotGraphRunner
-from fairwitness.runs.autopilot.learnings import Learnings
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.runner import AutopilotRunner
-from fairwitness.runs.autopilot.task_graphs import graph_of
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.dispatch.records import ended
-from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.store.artifacts import Store
-from fairwitness.verify.subject import VerifyDeps
 from feature.grounds import git
 
 
@@ -184,40 +168,16 @@ class _Other(RunnerFactory):
         return self._runner
 
     def _own(self, run_id: str) -> AutopilotRunner:
-        repository, ledger, clock = self.repository, self.ledger, self._own_clock
-        state, sandbox = state_of(repository), runner()
-        log = AutopilotLog(ledger, run_id, clock=clock)
+        log = AutopilotLog(self.ledger, run_id, clock=self._own_clock)
         order = log.order()
-        shadow = Shadow.open(state / "git", repository)
-        place = scratch_root(state, sandbox.tier)
-        worktrees = Worktrees(repository, shadow, place / "worktrees", prefix="fairwitness")
-        identity = read_identity(repository)
-        world = RepoContext(repository, worktrees, Candidates(repository, shadow), state / "locks", identity)
-        chosen = {"agents": order.agents, "cassettes": order.cassettes}
-        caps = autopilot_caps(order, log.budget())
-        maker = DispatchDepsFactory(repository, shadow, ledger, state, sandbox, run_id, chosen, clock, caps=caps)
-        parts = VerifyDeps(
-            repository=repository,
-            runner=sandbox,
-            shadow=shadow,
-            ledger=ledger,
-            state=state,
-            scratch=place,
-            settings=VerifySettings.model_validate(order.verify),
-            digest=order.settings_hash.removeprefix("sha256:"),
-            clock=clock,
+        parts = RunParts(
+            self.repository,
+            self.ledger,
+            run_id,
+            order,
+            order.retry,
+            caps=autopilot_caps(order, log.budget()),
+            roles=self._roles,
+            clock=self._own_clock,
         )
-        files = Store(repository.top or state)
-        harness = CommandHarness(log, parts, order.commands, order.limits.command_seconds)
-        agent_caller = AgentCaller(log, maker.context, maker.deps, worktrees, identity, roles=self._roles)
-        briefs = AutopilotBriefs(log, repository, shadow, Learnings(log, files).text)
-        context = AutopilotContext(
-            log=log, repo=world, shadow=shadow, files=files, harness=harness, agent_caller=agent_caller, briefs=briefs
-        )
-
-        def graph_desk(number: int) -> AutopilotGraphRunner:
-            graph = graph_of(log, number)
-            work = NodeExecutor(log, graph, repository, shadow, harness, agent_caller, briefs)
-            return AutopilotGraphRunner(world, log, graph, work, prover(parts, run_id))
-
-        return AutopilotRunner(context, graph_desk)
+        return autopilot_runner(log, parts)

@@ -33,7 +33,7 @@ POINTS = (
     *("autopilot.step.begun", "autopilot.step.recorded", "autopilot.returned"),
     *("autopilot.checkpoint", "autopilot.backup", "autopilot.state"),
     *("autopilot.graph", "autopilot.execution", "autopilot.check", "autopilot.checks", "autopilot.discrepancy"),
-    *("autopilot.put-back", "autopilot.diagnostic", "autopilot.reverted"),
+    *("agent.put-back", "autopilot.diagnostic", "autopilot.reverted"),
     *("autopilot.ended", "autopilot.metrics", "autopilot.report", "autopilot.archive", "autopilot.archived"),
     "autopilot.swept",
     *("dispatch.started", "dispatch.driven", "dispatch.audited", "dispatch.kept", "dispatch.finished"),
@@ -69,7 +69,7 @@ CHAINS: tuple[tuple[str, ...], ...] = (
         *("autopilot.codebase#1", "autopilot.moved#1", "autopilot.step.begun#3", "autopilot.step.recorded#1"),
         *("autopilot.backup#2", "autopilot.graph#1"),
         # the script of the first task, what its agents said of it, the second one's work, and the checks of the phase
-        *("autopilot.execution#1", "autopilot.discrepancy#1", "autopilot.put-back#1", "autopilot.check#1"),
+        *("autopilot.execution#1", "autopilot.discrepancy#1", "agent.put-back#1", "autopilot.check#1"),
         *("autopilot.checks#1", "autopilot.returned#1"),
     ),
     (

@@ -18,6 +18,7 @@ from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.forge.events import RunFailed
 from fairwitness.contracts.graph.forge_order import ForgeOrder
 from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
@@ -84,7 +85,7 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
         mode=ApprovalMode.INTERACTIVE,
         base_commit=repository.commit("HEAD"),
         options=GraphOptions(target="fairwitness/target"),
-        verify={},
+        verify=VerifySettings(),
         settings_hash=f"sha256:{'0' * 64}",
         started_by=ADA,
     )

@@ -17,14 +17,12 @@ from typing import Any
 from fairwitness.agents.base import Backend
 from fairwitness.agents.cassette_file import Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
-from fairwitness.app.assembly.backends import runner
-from fairwitness.app.assembly.dispatch import DispatchDepsFactory, prover
 from fairwitness.app.assembly.engine import CAP, ENGINE, FEATURE_FLOW, RunnerFactory
-from fairwitness.app.assembly.feature_runner import caps_of, commands_of
+from fairwitness.app.assembly.feature_runner import feature_parts, feature_runner
 from fairwitness.app.run_records.feature import feature_context, order_of
 from fairwitness.app.runs.begin_feature import RunRequest, begin_feature
 from fairwitness.app.runs.drive import drive, record_resumed
-from fairwitness.app.state import scratch_root, state_of
+from fairwitness.app.state import state_of
 from fairwitness.app.views.followed_run import follow_run
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
@@ -35,24 +33,17 @@ from fairwitness.contracts.common.tools import Role, Tool
 from fairwitness.contracts.common.vocabulary import Risk
 from fairwitness.contracts.feature.review import Category, Perspective, ReviewScope
 from fairwitness.contracts.feature.state import FeatureState
-from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.demo.sessions import RecordedCall, RecordedSession, RecordedTurn
 from fairwitness.engine.dbos_engine import DbosEngine
-from fairwitness.git.candidates import Candidates
-from fairwitness.git.identity import read_identity
-from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.documents import Format, render
 from fairwitness.runs.dispatch import DispatchDeps
 from fairwitness.runs.dispatch.budget_account import ENDED
-from fairwitness.runs.dispatch.events import FeatureEvents
 from fairwitness.runs.dispatch.records import ended
-from fairwitness.runs.feature.briefs import FeatureBriefs
-from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.decisions import DECISION, read
 from fairwitness.runs.feature.runner import FeatureRunner
-from fairwitness.runs.graph.repo_context import RepoContext
-from fairwitness.verify.subject import VerifyDeps
+from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 from support import demo_feature as demo
 
 MARK = "quince-marmalade"
@@ -328,47 +319,19 @@ class OwnFactory(RunnerFactory):
         return self._runner
 
     def _own(self, run_id: str) -> FeatureRunner:
-        order, budget = order_of(self.ledger, run_id)
-        context = feature_context(self.repository, self.ledger, run_id, order)
-        sandbox = runner()
-        place = scratch_root(context.state_folder, sandbox.tier)
-        worktrees = Worktrees(self.repository, context.shadow, place / "worktrees", prefix="fairwitness")
-        identity = read_identity(self.repository)
-        candidates = Candidates(self.repository, context.shadow)
-        world = RepoContext(self.repository, worktrees, candidates, context.state_folder / "locks", identity)
-        parts = VerifyDeps(
-            repository=self.repository,
-            runner=sandbox,
-            shadow=context.shadow,
-            ledger=self.ledger,
-            state=context.state_folder,
-            scratch=place,
-            settings=VerifySettings.model_validate(order.verify),
-            digest=order.settings_hash.removeprefix("sha256:"),
-            clock=context.clock,
-        )
-        maker = DispatchDepsFactory(
-            self.repository,
-            context.shadow,
-            self.ledger,
-            context.state_folder,
-            sandbox,
-            run_id,
-            {"agents": order.agents, "cassettes": order.cassettes},
-            context.clock,
-            recorder=FeatureEvents(),
-            caps=caps_of(budget),
-        )
+        roles = {**ROLES, **self._otherwise.roles}
+        parts = feature_parts(self.repository, self.ledger, run_id, roles=roles)
+        order = order_of(self.ledger, run_id)[0]
+        caller, worktrees = parts.caller, parts.repo.worktrees
 
         def deps(role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
-            made = maker.deps(role, instance, folder, base)
+            made = caller.deps_for(role, instance, folder, base)
             other = self._otherwise.backends.get(role)
             return made if other is None else replace(made, backend=other(Path(order.cassettes or "")))
 
-        roles = {**ROLES, **self._otherwise.roles}
-        caller = Caller(context, maker.context, deps, worktrees, identity, roles=roles)
-        briefs = FeatureBriefs(context, commands_of(parts, order.base_commit))
-        return FeatureRunner(context, world, caller, briefs, parts, prover(parts, run_id))
+        readers = ReadOnlyWorktrees(worktrees, run_id, parts.repo.identity)
+        parts.caller = AgentCaller(caller.context, deps, readers, order.policy.retry, roles=roles)
+        return feature_runner(feature_context(self.repository, self.ledger, run_id, order), parts)
 
 
 def carry_otherwise(run: Run, otherwise: Otherwise) -> str:

@@ -52,9 +52,9 @@ def test_every_cause_has_its_class_and_its_budgets() -> None:
     for cause in ErrorCause:
         status = "TIMEOUT" if cause is ErrorCause.TIMEOUT else "ERROR"
         again = 0
-        while may_retry(call("x", status, cause, attempts=again + 1), POLICY):
+        while may_retry(call("x", status, cause, attempts=again + 1), POLICY.retry):
             again += 1
-        waits = retries_inside(cause, POLICY)
+        waits = retries_inside(cause, POLICY.retry)
         table.append(f"{cause.value}: {CLASS_OF[cause].value}, calls again {again}, waits inside a call {waits}")
     assert table == snapshot(
         [
@@ -100,17 +100,17 @@ def test_every_loop_has_an_end() -> None:
 
 @pytest.mark.req("P12")
 def test_a_call_that_did_not_fail_is_not_retried() -> None:
-    assert not may_retry(call("x"), POLICY)
-    assert not may_retry(call("x", None), POLICY)
+    assert not may_retry(call("x"), POLICY.retry)
+    assert not may_retry(call("x", None), POLICY.retry)
 
 
 @pytest.mark.req("P12")
 def test_the_budgets_are_settings() -> None:
-    policy = Policy(retry=RetryPolicy(dispatch=0, inside_agent=1, database_busy=5))
+    policy = RetryPolicy(dispatch=0, inside_agent=1, database_busy=5)
     assert not may_retry(call("x", "ERROR"), policy)
     assert retries_inside(ErrorCause.NETWORK, policy) == (1,)
     assert retries_inside(ErrorCause.DATABASE_BUSY, policy) == (1, 2, 4, 8, 16)
-    twice = Policy(retry=RetryPolicy(dispatch=2))
+    twice = RetryPolicy(dispatch=2)
     assert [may_retry(call("x", "ERROR", attempts=tried), twice) for tried in (1, 2, 3)] == [True, True, False]
 
 

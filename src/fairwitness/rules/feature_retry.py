@@ -18,7 +18,7 @@ from fairwitness.contracts.common.decisions import (
     WaitsFor,
 )
 from fairwitness.contracts.common.gates import GateAnswer
-from fairwitness.contracts.common.policy import OnExhausted, Policy
+from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy
 from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.feature.facts import CallFacts, Step, TaskFacts
 from fairwitness.rules.evidence_worth import LACKS, SHUTS
@@ -90,31 +90,31 @@ def bounds(policy: Policy) -> Mapping[BoundedLoop, Bound]:
     }
 
 
-def retries_inside(cause: ErrorCause, policy: Policy) -> tuple[int, ...]:
+def retries_inside(cause: ErrorCause, retry: RetryPolicy) -> tuple[int, ...]:
     """Return the seconds to wait before each further try inside one call; empty if the call fails at once.
 
-    >>> retries_inside(ErrorCause.DATABASE_BUSY, Policy())
+    >>> retries_inside(ErrorCause.DATABASE_BUSY, RetryPolicy())
     (1, 2, 4)
-    >>> retries_inside(ErrorCause.SCHEMA_VIOLATION, Policy())
+    >>> retries_inside(ErrorCause.SCHEMA_VIOLATION, RetryPolicy())
     ()
     """
     if CLASS_OF[cause] is not ErrorClass.TRANSIENT or cause in _OF_THE_WHOLE_CALL:
         return ()
-    times = policy.retry.database_busy if cause is ErrorCause.DATABASE_BUSY else policy.retry.inside_agent
+    times = retry.database_busy if cause is ErrorCause.DATABASE_BUSY else retry.inside_agent
     return BACKOFF_SECONDS[:times]
 
 
-def may_retry(call: CallFacts, policy: Policy) -> bool:
+def may_retry(call: CallFacts, retry: RetryPolicy) -> bool:
     """Return True if a failed call is repeated.
 
     >>> from fairwitness.contracts.feature.events import DispatchStatus
     >>> call = CallFacts(instance="spec", attempts=1, status=DispatchStatus.ERROR, cause=ErrorCause.AGENT_ERROR)
-    >>> may_retry(call, Policy()), may_retry(call.model_copy(update={"attempts": 2}), Policy())
+    >>> may_retry(call, RetryPolicy()), may_retry(call.model_copy(update={"attempts": 2}), RetryPolicy())
     (True, False)
     """
     if call.cause is None or CLASS_OF[call.cause] is not ErrorClass.TRANSIENT:
         return False
-    return call.attempts <= policy.retry.dispatch
+    return call.attempts <= retry.dispatch
 
 
 def under_way(
@@ -136,7 +136,7 @@ def under_way(
         )
     if running:
         return Wait(reason=f"{len(running)} calls are running", waits_for=WaitsFor.CALLS, what=tuple(running))
-    again = sorted(call.instance for call in calls if may_retry(call, policy))
+    again = sorted(call.instance for call in calls if may_retry(call, policy.retry))
     if again:
         return Retry(
             reason=f"failed in a way that may pass: {', '.join(again)}",

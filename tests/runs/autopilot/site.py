@@ -8,28 +8,28 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.cassette_file import name_of
-from fairwitness.app.assembly.dispatch import CAPS, DispatchDepsFactory
 from fairwitness.contracts.autopilot.order import AutopilotOrder
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.plan import PhasePlan
-from fairwitness.contracts.common.budgets import BudgetCaps
+from fairwitness.contracts.common.budgets import NO_CAPS, BudgetCaps
 from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.policy import RetryPolicy
 from fairwitness.contracts.common.tools import Role
-from fairwitness.git.identity import FALLBACK
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.autopilot.agent_calls import AgentCaller
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.dispatch import DispatchDeps
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.dispatch.records import ended
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.store.artifacts import Store
 from git.person import Person
 from runs.dispatch.world import Scripted, Ticking
+from support.agent_calls import caller_of, maker_of
 from support.fixtures import value_of
 
 RUN = "run-2026-02-09-143052"
@@ -101,13 +101,13 @@ class Site:
     ledger: Ledger
     log: AutopilotLog
     runner: ScriptedRunner
-    caps: BudgetCaps = CAPS
+    caps: BudgetCaps = NO_CAPS
     said: Mapping[str, str] = field(default_factory=lambda: {"5": ANSWER})
     others: dict[str, Scripted] = field(default_factory=dict)
     """Agents that are no recordings and keep to nothing, by instance."""
 
     @classmethod
-    def make(cls, root: Path) -> "Site":
+    def make(cls, root: Path, *, retry: RetryPolicy | None = None) -> "Site":
         """A repository with some files, and a run that has begun."""
         person = Person.in_folder(root)
         person.write("src/token.py", "line = 0\n")
@@ -118,7 +118,8 @@ class Site:
         person.commit()
         (root / "cassettes").mkdir()
         made = cls.open(root)
-        made.log.create(order_of(person.git("rev-parse", "HEAD"), root / "cassettes"))
+        order = order_of(person.git("rev-parse", "HEAD"), root / "cassettes")
+        made.log.create(order.model_copy(update={"retry": retry or RetryPolicy()}))
         return made
 
     @classmethod
@@ -148,23 +149,14 @@ class Site:
     @cached_property
     def agent_caller(self) -> AgentCaller:
         order = self.log.order()
-        maker = DispatchDepsFactory(
-            self.repository,
-            self.shadow,
-            self.ledger,
-            self.root / "state",
-            self.runner,
-            RUN,
-            {"agents": order.agents, "cassettes": order.cassettes},
-            Ticking(),
-            caps=self.caps,
-        )
+        state = self.root / "state"
+        maker = maker_of(self.worktrees, self.ledger, state, self.runner, RUN, order, Ticking(), caps=self.caps)
 
         def deps(role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
             made, other = maker.deps(role, instance, folder, base), self.others.get(instance)
             return made if other is None else replace(made, backend=other, probe=other.probe())
 
-        return AgentCaller(self.log, maker.context, deps, self.worktrees, FALLBACK)
+        return caller_of(maker, self.worktrees, RUN, deps=deps, retry=order.retry)
 
     @cached_property
     def briefs(self) -> AutopilotBriefs:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.assembly.dispatch import NO_CAP
 from fairwitness.contracts.agents.dispatch import Brief, EnforcementTier, OutcomeStatus
 from fairwitness.contracts.autopilot.vocabulary import StepName
-from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.budgets import NO_CAP, BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
-from fairwitness.errors import UsageError
-from fairwitness.runs.autopilot.agent_calls import PUT_BACK
+from fairwitness.errors import InternalError, UsageError
+from fairwitness.runs.autopilot.context import ask_step
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
+from fairwitness.runs.shared.agent_calls import PUT_BACK
 from fairwitness.sandbox.scripted import Reply, ScriptedAnswer
 from runs.autopilot.site import RUN, Site, pass_of, plan
 from runs.dispatch.world import Scripted, says, writes
@@ -47,7 +47,7 @@ def site(tmp_path: Path, own_home: None) -> Iterator[Site]:
 def _research(site: Site, number: int = 1) -> Dispatched:
     asked = pass_of(site.base)
     brief = site.briefs.researcher(asked, number, ())
-    return asyncio.run(site.agent_caller.ask(asked, StepName.RESEARCH, number, brief, at=site.base))
+    return asyncio.run(ask_step(site.agent_caller, asked, StepName.RESEARCH, number, brief, at=site.base))
 
 
 def _in(site: Site, brief: Brief, **more: Any) -> Dispatched:
@@ -96,7 +96,7 @@ def test_a_failure_that_may_pass_is_tried_once_more_under_an_id_of_its_own(site:
     site.script(Role.PHASE_RESEARCHER, "research-5-1-1", WRONG, asked=2)
     site.script(Role.PHASE_RESEARCHER, "research-5-1-1", RESEARCH, number=2)
     assert _research(site).outcome.answer == RESEARCH
-    assert site.ended() == ["research-5-1-1", "research-5-1-1-1"]
+    assert site.ended() == ["research-5-1-1", "research-5-1-1-try-2"]
     assert _research(site).adopted
     assert len(site.ended()) == 2
 
@@ -122,8 +122,8 @@ def test_a_brief_of_another_step_or_pass_is_refused(site: Site) -> None:
     asked = pass_of(site.base)
     brief = site.briefs.researcher(asked, 1, ())
     for step, number in ((StepName.PLAN, 1), (StepName.RESEARCH, 2)):
-        with pytest.raises(UsageError, match="research-5-1-1"):
-            asyncio.run(site.agent_caller.ask(asked, step, number, brief, at=site.base))
+        with pytest.raises(InternalError, match="research-5-1-1"):
+            asyncio.run(ask_step(site.agent_caller, asked, step, number, brief, at=site.base))
     assert site.ended() == []
 
 
@@ -143,7 +143,7 @@ def test_what_a_verifier_leaves_in_its_folder_the_next_one_does_not_find(site: S
     seen = []
     for number in (1, 2):
         brief = site.briefs.verifier(asked, number, plan(), "(a diff)", ())
-        seen.append(asyncio.run(site.agent_caller.ask(asked, StepName.VERIFY, number, brief, at=site.base)))
+        seen.append(asyncio.run(ask_step(site.agent_caller, asked, StepName.VERIFY, number, brief, at=site.base)))
     assert [done.outcome.status for done in seen] == [OutcomeStatus.REFUSED, OutcomeStatus.OK]
     assert seen[0].tree != seen[0].start_tree == seen[1].start_tree == seen[1].tree
 
@@ -198,7 +198,7 @@ def _checked(root: Path) -> tuple[OutcomeStatus, str]:
 
 
 @pytest.mark.req("A3")
-@pytest.mark.parametrize("place", ["dispatch.started", "dispatch.audited", "dispatch.finished", "autopilot.put-back"])
+@pytest.mark.parametrize("place", ["dispatch.started", "dispatch.audited", "dispatch.finished", "agent.put-back"])
 def test_a_check_that_is_killed_anywhere_leaves_the_work_as_it_was(site: Site, place: str) -> None:
     site.folder(NODE)
     site.ledger.close()

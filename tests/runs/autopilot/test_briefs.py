@@ -22,6 +22,7 @@ from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.errors import UsageError
 from fairwitness.runs.autopilot.briefs import CHANGE
+from fairwitness.runs.autopilot.context import ask_step
 from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.sandbox.scripted import ScriptedRunner
 from runs.autopilot.site import ANSWER, GOAL, LESSON, RUN, SPEC, Site, pass_of, plan
@@ -176,11 +177,11 @@ def test_nobody_who_judges_is_told_what_was_claimed(tmp_path: Path, own_home: No
         assert "src/mine.py" in diff
         await site.agent_caller.ask_in(site.briefs.mini_verifier(NODE, 1, 1, task, diff), position, folder, site.base)
         verify = site.briefs.verifier(asked, 1, plan(), diff, [executed()])
-        said = await site.agent_caller.ask(asked, StepName.VERIFY, 1, verify, at=site.base)
+        said = await ask_step(site.agent_caller, asked, StepName.VERIFY, 1, verify, at=site.base)
         judge = site.briefs.judge(asked, 1, plan(), diff, VerifierReturn.model_validate(said.outcome.answer))
-        await site.agent_caller.ask(asked, StepName.JUDGE, 1, judge, at=site.base)
+        await ask_step(site.agent_caller, asked, StepName.JUDGE, 1, judge, at=site.base)
         rate = site.briefs.rater(asked, 1, _criteria(site), diff)
-        await site.agent_caller.ask(asked, StepName.RATE, 1, rate, at=site.base)
+        await ask_step(site.agent_caller, asked, StepName.RATE, 1, rate, at=site.base)
 
     asyncio.run(run())
     prompts = {id_: site.prompt(id_) for id_ in site.ended()[1:]}

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from fairwitness.app.assembly.dispatch import NO_CAP
 from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
 from fairwitness.contracts.autopilot.vocabulary import FailureCategory
-from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.budgets import NO_CAP, BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Collision
 from fairwitness.ledger.verify import verify

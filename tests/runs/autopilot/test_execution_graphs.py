@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.app.assembly.dispatch import NO_CAP
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
 from fairwitness.contracts.autopilot.vocabulary import FailureCategory
-from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.budgets import NO_CAP, BudgetCaps, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import AttemptStart, Proof
 from fairwitness.runs.autopilot.graph_runner import OTHERS

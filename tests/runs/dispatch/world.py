@@ -22,6 +22,7 @@ from fairwitness.contracts.agents.dispatch import (
 )
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.contracts.common.vocabulary import Workflow
@@ -75,6 +76,8 @@ class Scripted:
     """Of tools that are ours."""
     usage: Usage = USED
     stop: Stop = Stop.DONE
+    cause: ErrorCause | None = None
+    error: str = ""
     waits: asyncio.Event | None = None
     """Never answers, and sets this when it is asked."""
     tier: EnforcementTier = EnforcementTier.A
@@ -106,7 +109,14 @@ class _Scene:
         if self.script.waits is not None:
             self.script.waits.set()
             await asyncio.Event().wait()
-        return AgentTurn(self.script.text, self.script.stop, self.script.usage, model="scripted-1")
+        return AgentTurn(
+            self.script.text,
+            self.script.stop,
+            self.script.usage,
+            model="scripted-1",
+            cause=self.script.cause,
+            error=self.script.error,
+        )
 
     async def cancel(self) -> None:
         """Nothing is left running."""

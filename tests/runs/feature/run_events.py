@@ -84,7 +84,7 @@ def call(
     begun = DispatchStarted(dispatch_id=dispatch_id, step=step.value, agent=role, instance=instance)
     context.write_event(begun, attempt=attempt)
     outcome = outcome_of(answer)
-    done = Dispatched(outcome=outcome, tree=tree)
+    done = Dispatched(dispatch_id, outcome=outcome, tree=tree)
     if status is None:
         return done
     key = f"dispatch:{dispatch_id}:ended"
@@ -125,8 +125,10 @@ def played(
     context: FeatureContext, session: RecordedSession, dispatch_id: str | None = None, **differs: Any
 ) -> Dispatched:
     """A session of the recorded team, stored as its caller does it."""
-    done = Dispatched(outcome=outcome_of(session.answer), tree=tree_of(context, session), **differs)
-    store(context, session.role, dispatch_id or id_of(session), session.instance, done)
+    done = Dispatched(
+        dispatch_id or id_of(session), outcome=outcome_of(session.answer), tree=tree_of(context, session), **differs
+    )
+    store(context, session.role, session.instance, done)
     return done
 
 

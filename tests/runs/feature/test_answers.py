@@ -119,7 +119,7 @@ def test_every_evaluation_of_the_whole_team_is_a_row_of_its_own(context: Feature
 
 def test_an_answer_that_is_none_leaves_nothing(context: FeatureContext) -> None:
     before = _rows(context)
-    store(context, Role.SPEC, "step-2-1-spec-1", "spec", Dispatched(outcome=outcome_of(None)))
+    store(context, Role.SPEC, "spec", Dispatched("step-2-1-spec-1", outcome=outcome_of(None)))
     assert _rows(context) == before
     assert _picture(context) == {}
 
@@ -174,9 +174,9 @@ def _planned(context: FeatureContext, change: Callable[[dict[str, Any], Files], 
     files: Files = dict(files_of(session))
     assert isinstance(answer, dict)
     change(answer, files)
-    done = Dispatched(outcome=outcome_of(answer), tree=tree_with(context, files))
+    done = Dispatched("step-4-1-planner-1", outcome=outcome_of(answer), tree=tree_with(context, files))
     for _ in range(2):
-        store(context, Role.PLANNER, "step-4-1-planner-1", "planner", done)
+        store(context, Role.PLANNER, "planner", done)
     return refusals(context, "step-4-1-planner-1")
 
 
@@ -289,8 +289,8 @@ def test_a_plan_that_can_be_taken_is_not_refused(context: FeatureContext) -> Non
 
 @pytest.mark.req("P8")
 def test_a_planner_that_left_no_tree_brought_no_tasks(context: FeatureContext) -> None:
-    done = Dispatched(outcome=outcome_of(demo.PLANNED.answer))
-    store(context, Role.PLANNER, "step-4-1-planner-1", "planner", done)
+    done = Dispatched("step-4-1-planner-1", outcome=outcome_of(demo.PLANNED.answer))
+    store(context, Role.PLANNER, "planner", done)
     assert len(refusals(context, "step-4-1-planner-1")) == 4
 
 
@@ -300,8 +300,8 @@ def test_tasks_that_are_not_planned_anew_stay_as_they_were(context: FeatureConte
     before = _picture(context)
     again = demo.replanned(2)
     left = {path: text for path, text in files_of(again).items() if path.endswith("task-04.yaml")}
-    done = Dispatched(outcome=outcome_of(again.answer), tree=tree_with(context, left))
-    store(context, Role.PLANNER, "step-4-2-planner-1", "planner", done)
+    done = Dispatched("step-4-2-planner-1", outcome=outcome_of(again.answer), tree=tree_with(context, left))
+    store(context, Role.PLANNER, "planner", done)
     after = _picture(context)
     for name in ("task-01.yaml", "task-02.yaml", "task-03.yaml", "task-04.yaml"):
         assert (after[f"tasks/{name}"] == before[f"tasks/{name}"]) is (name != "task-04.yaml")

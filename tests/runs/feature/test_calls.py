@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from fairwitness.contracts.common.policy import RetryPolicy
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.errors import NotReady
@@ -17,8 +17,10 @@ from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.dispatch.model import DispatchDeps
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.call_briefs import brief_of
-from fairwitness.runs.feature.calls import AgentCall, Caller
+from fairwitness.runs.feature.calls import AgentCall, call_all
 from fairwitness.runs.feature.decisions import take_decision
+from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 from support.paper.run import Ground, PaperRun
 from support.paper.script import Ending, How, Script, error
 
@@ -54,15 +56,15 @@ def _dispatched(run: PaperRun) -> list[str]:
 @pytest.mark.req("P4", "P16")
 def test_calls_that_ended_are_adopted_and_only_the_others_are_made(run: PaperRun) -> None:
     asks = _asks(run)
-    asyncio.run(run._caller.call_all(asks[:2]))
+    asyncio.run(call_all(run.context, run._caller, asks[:2]))
     assert len(_dispatched(run)) == 2
-    asyncio.run(run._caller.call_all(asks))
+    asyncio.run(call_all(run.context, run._caller, asks))
     assert _dispatched(run) == [ask.call.dispatch_id for ask in asks]
     assert {path for path in run.context.state().artifacts if "/research/" in path} == {
         run.context.layout.research(name) for name in CALLS_OF[Step.RESEARCH]
     }
     head = run.context.ledger.head(run.context.run_id)
-    asyncio.run(run._caller.call_all(asks))
+    asyncio.run(call_all(run.context, run._caller, asks))
     assert run.context.ledger.head(run.context.run_id) == head
 
 
@@ -73,7 +75,7 @@ def test_calls_that_ended_are_adopted_and_only_the_others_are_made(run: PaperRun
     indirect=True,
 )
 def test_a_call_that_brought_nothing_leaves_no_document(run: PaperRun) -> None:
-    asyncio.run(run._caller.call_all(_asks(run)[1:2]))
+    asyncio.run(call_all(run.context, run._caller, _asks(run)[1:2]))
     assert not [path for path in run.context.state().artifacts if "/research/" in path]
     assert not run.context.ledger.observations(run.context.run_id, "stored")
 
@@ -87,9 +89,9 @@ def test_what_the_machine_lacks_is_told_as_itself_and_nothing_is_taken_for_an_an
 
     context = run.context
     worktrees = Worktrees(context.repository, context.shadow, tmp_path / "worktrees", prefix="fairwitness")
-    shared: Any = run._caller._shared
-    caller = Caller(context, shared, no_means, worktrees, read_identity(context.repository))
+    readers = ReadOnlyWorktrees(worktrees, context.run_id, read_identity(context.repository))
+    caller = AgentCaller(run._caller.context, no_means, readers, RetryPolicy())
     with pytest.raises(NotReady, match="there is no agent for researcher-"):
-        asyncio.run(caller.call_all(_asks(run)))
+        asyncio.run(call_all(context, caller, _asks(run)))
     assert _dispatched(run) == []
     assert not context.ledger.observations(context.run_id, "stored")

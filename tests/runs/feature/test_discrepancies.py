@@ -12,6 +12,7 @@ from fairwitness.contracts.common.evidence import Phase, SandboxTier
 from fairwitness.contracts.common.vocabulary import Assessment, Size
 from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.order import FeatureOrder
+from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.gates import verification_sufficient
 from fairwitness.runs.feature.context import FeatureContext
@@ -182,7 +183,7 @@ def context(tmp_path: Path) -> Iterator[FeatureContext]:
         base_commit=commit,
         baseline_tag="pipeline-baseline-2026-02-26T14-30-00Z",
         target="fairwitness/x",
-        verify={},
+        verify=VerifySettings(),
         settings_hash="sha256:" + "0" * 64,
         started_by="Ada",
     )

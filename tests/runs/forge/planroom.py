@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.cassette_file import NO_PROMPT, name_of
-from fairwitness.app.assembly.dispatch import DispatchDepsFactory
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.tools import Role
@@ -17,8 +16,7 @@ from fairwitness.contracts.forge.events import ForgeRunStarted
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan, ForgeTable
 from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.git.candidates import Candidates
-from fairwitness.git.identity import read_identity
+from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
@@ -29,12 +27,12 @@ from fairwitness.runs.forge.captain import ForgeCaptain
 from fairwitness.runs.forge.change_requests import emit
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import plan_of
-from fairwitness.runs.graph.repo_context import RepoContext
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
 from runs.dispatch.world import Ticking
+from support.agent_calls import caller_of, maker_of
 
 RUN = "2026-02-26T14:30:00Z"
 MOMENT = "2026-02-26T14:30:00Z"
@@ -152,7 +150,7 @@ class PlanRoom:
             base_commit=person.git("rev-parse", "HEAD"),
             options=GraphOptions(target="fairwitness/target"),
             limits=limits or ForgeTable(),
-            verify={},
+            verify=VerifySettings(),
             settings_hash=NO_PROMPT,
             agents="cassette",
             cassettes=str(root / "cassettes"),
@@ -178,15 +176,10 @@ class PlanRoom:
 
     def captain(self) -> ForgeCaptain:
         """The captain, as a new process makes him."""
-        shadow, state = self.worktrees.shadow, self.root / "state"
         runner = ScriptedRunner((), tier=SandboxTier.NAMESPACES)
-        settings = self.log.settings()
-        maker = DispatchDepsFactory(self.repository, shadow, self.ledger, state, runner, RUN, settings, Ticking())
-        candidates = Candidates(self.repository, shadow)
-        world = RepoContext(
-            self.repository, self.worktrees, candidates, state / "locks", read_identity(self.repository)
-        )
-        return ForgeCaptain(maker.context, self.log, maker.deps, world, self.store, self.layout)
+        state, settings = self.root / "state", self.log.settings()
+        maker = maker_of(self.worktrees, self.ledger, state, runner, RUN, settings, Ticking())
+        return ForgeCaptain(caller_of(maker, self.worktrees, RUN), self.log, self.store, self.layout)
 
     def plan(self) -> None:
         asyncio.run(self.captain().plan())

@@ -17,6 +17,7 @@ from fairwitness.contracts.forge.events import ForgeRunStarted, RunFailed
 from fairwitness.contracts.forge.returns import CaptainReturn, SpecFile
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan
 from fairwitness.contracts.graph.orders import AttemptOrder, GraphOptions
+from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.errors import Immutable, UsageError
 from fairwitness.kit.documents import Format, read
 from fairwitness.ledger.ledger import Ledger
@@ -105,7 +106,7 @@ def order() -> ForgeOrder:
         mode=ApprovalMode.AUTONOMOUS,
         base_commit="a" * 40,
         options=GraphOptions(target="fairwitness/target"),
-        verify={},
+        verify=VerifySettings(),
         settings_hash="sha256:" + "0" * 64,
         started_by=ADA,
     )

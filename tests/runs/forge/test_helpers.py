@@ -88,16 +88,14 @@ def test_a_helper_may_start_one_of_its_own_if_its_role_may(shop: Workshop) -> No
 
 
 def place(shop: Workshop, limits: ForgeTable | None = None, *writes: str) -> AttemptContext:
-    maker = shop.maker
     return AttemptContext(
-        context=maker.context,
+        caller=shop.caller,
         log=shop.log,
         order=shop.order(NODE),
         prepared=shop.prepared(),
         folder=shop.folder(NODE),
         base_tree=shop.repository.tree_of("HEAD"),
         scope=Scope(writes=writes or ("**",), commands=(("sh", "check.sh"),)),
-        deps_for=maker.deps,
         subtasks=Subtasks(shop.log, shop.store, shop.layout, NODE),
         limits=limits or ForgeTable(),
     )

@@ -3,16 +3,18 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fairwitness.agents.base import Backend
 from fairwitness.agents.cassette_file import name_of
-from fairwitness.app.assembly.dispatch import CAPS, DispatchDepsFactory
+from fairwitness.app.assembly.dispatch import DispatchDepsFactory
 from fairwitness.contracts.common.approvals import ApprovalMode
-from fairwitness.contracts.common.budgets import BudgetCaps
+from fairwitness.contracts.common.budgets import NO_CAPS, BudgetCaps
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.policy import RetryPolicy
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import AgentType, Dag, DagMetadata, DagNode, NodeState, NodeType
 from fairwitness.contracts.forge.documents import ForgeTask, TaskComplexity
@@ -20,20 +22,23 @@ from fairwitness.contracts.forge.events import NodeChanged
 from fairwitness.contracts.forge.returns import SpecFile
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan, ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Collision, GraphOptions, MergeMember, Worked
+from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.dispatch import Dispatched
+from fairwitness.runs.dispatch import DispatchDeps, Dispatched
 from fairwitness.runs.dispatch.budget_account import ENDED, STARTED
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.worker import ForgeWorker
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
 from runs.dispatch.world import Ticking
+from support.agent_calls import caller_of, maker_of
 
 RUN = "run-2026-02-26-143000"
 MOMENT = "2026-02-26T14:30:00Z"
@@ -144,11 +149,13 @@ class Workshop:
     log: ForgeLog
     store: Store
     runner: ScriptedRunner
-    caps: BudgetCaps = CAPS
+    caps: BudgetCaps = NO_CAPS
+    others: dict[str, Backend] = field(default_factory=dict)
+    """Agents that are asked instead of recordings, by instance."""
     layout: ForgeLayout = field(default_factory=lambda: ForgeLayout(RUN))
 
     @classmethod
-    def make(cls, root: Path, *, limits: ForgeTable | None = None) -> "Workshop":
+    def make(cls, root: Path, *, limits: ForgeTable | None = None, retry: RetryPolicy | None = None) -> "Workshop":
         """A repository with some files, and a run whose plan was sealed."""
         person = Person.in_folder(root)
         person.write("src/shop.py", "price = 1\n")
@@ -163,7 +170,8 @@ class Workshop:
             base_commit=person.git("rev-parse", "HEAD"),
             options=GraphOptions(target=TARGET),
             limits=limits or ForgeTable(),
-            verify={},
+            retry=retry or RetryPolicy(),
+            verify=VerifySettings(),
             settings_hash=f"sha256:{'0' * 64}",
             agents="cassette",
             cassettes=str(root / "cassettes"),
@@ -221,21 +229,23 @@ class Workshop:
 
     @property
     def maker(self) -> DispatchDepsFactory:
-        return DispatchDepsFactory(
-            self.repository,
-            self.worktrees.shadow,
-            self.ledger,
-            self.root / "state",
-            self.runner,
-            RUN,
-            self.log.settings(),
-            Ticking(),
-            caps=self.caps,
-        )
+        state, settings = self.root / "state", self.log.settings()
+        return maker_of(self.worktrees, self.ledger, state, self.runner, RUN, settings, Ticking(), caps=self.caps)
+
+    @property
+    def caller(self) -> AgentCaller:
+        maker = self.maker
+
+        def deps(role: Role, instance: str, folder: Path, base: str) -> DispatchDeps:
+            made, other = maker.deps(role, instance, folder, base), self.others.get(instance)
+            return made if other is None else replace(made, backend=other, probe=other.probe())
+
+        order = self.log.order()
+        assert order is not None
+        return caller_of(maker, self.worktrees, RUN, deps=deps, retry=order.retry)
 
     def worker(self) -> ForgeWorker:
-        maker = self.maker
-        return ForgeWorker(maker.context, self.log, self.store, maker.deps, (("sh", "check.sh"),))
+        return ForgeWorker(self.caller, self.log, self.store, (("sh", "check.sh"),))
 
     def work(self, node: str, attempt: int = 1, *conflicts: str, **more: Any) -> Worked:
         """One attempt of a node by its recorded agent."""

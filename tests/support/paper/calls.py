@@ -1,6 +1,7 @@
 """Calls of a paper run: no agent is asked, and the ledger holds what it would hold if one had been."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from fairwitness.agents.roles import ROLES
@@ -13,15 +14,15 @@ from fairwitness.contracts.feature.facts import CanStart, Step
 from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.record import Record
-from fairwitness.rules.feature_events import instance_of, visit_of
+from fairwitness.rules.feature_events import visit_of
 from fairwitness.runs.dispatch.budget_account import STARTED, DispatchHistory
 from fairwitness.runs.dispatch.model import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
-from fairwitness.runs.dispatch.records import StartedDispatch, ended, write_end
+from fairwitness.runs.dispatch.records import StartedDispatch, adopt, write_end
 from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot
-from fairwitness.runs.feature.answers import store
-from fairwitness.runs.feature.calls import AgentCall, Caller
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import facts_of
+from fairwitness.runs.shared.agent_calls import AgentCaller, Equip
+from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 from fairwitness.sandbox.dotgit import DotGit
 from support.paper.script import Ending, How, Script
 from support.paper.team import answer_of
@@ -32,53 +33,61 @@ _SEEN = WorktreeSnapshot(NOTHING, {}, DotGit(("missing",), {}, complete=True))
 _FAILED = {How.ERROR: OutcomeStatus.AGENT_ERROR, How.TIMEOUT: OutcomeStatus.TIMED_OUT}
 
 
-class PaperCaller(Caller):
+class PaperCaller(AgentCaller):
     """Ends every call as the script says; whoever calls tries again by the product's own rule."""
 
     def __init__(
         self, context: FeatureContext, shared: DispatchContext, script: Script, worktrees: Worktrees, identity: Identity
     ) -> None:
         """The worktrees are never made."""
-        super().__init__(context, shared, _no_means, worktrees, identity)
-        self._script = script
+        readers = ReadOnlyWorktrees(worktrees, context.run_id, identity)
+        super().__init__(shared, _no_means, readers, context.order.policy.retry)
+        self._run, self._script = context, script
 
-    async def call_all(self, asks: Sequence[AgentCall]) -> None:
+    async def together(self, calls: Sequence[Callable[[], Awaitable[None]]]) -> None:
         """One after the other, so that the same script leaves the same ledger."""
-        context = self._context
-        for ask in asks:
-            call = ask.call
-            done = ended(context.ledger, context.run_id, call.dispatch_id)
-            if done is None:
-                position = DispatchPosition(
-                    call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1
-                )
-                done = await self.dispatch(ask.brief, position, Path(), ask.at)
-            if done.outcome.status is not OutcomeStatus.OVER_BUDGET:
-                store(context, ask.brief.role, call.dispatch_id, instance_of(call.step, call.instance), done)
+        for call in calls:
+            await call()
 
-    def _put_back(self, first: str, folder: Path) -> None:
+    async def ask_once(self, brief: Brief, position: DispatchPosition, commit: str) -> Dispatched:
+        """Without a worktree."""
+        return adopt(self.context, brief) or await self.dispatch(brief, position, Path(), commit)
+
+    def _put_back(self, run_id: str, dispatch_id: str, folder: Path) -> str:
+        """There are no files."""
+        return NOTHING
+
+    def _undo(self, brief: Brief, first: str, done: Dispatched, folder: Path) -> None:
         """There are no files."""
 
     async def dispatch(
-        self, brief: Brief, position: DispatchPosition, folder: Path, base: str, *, is_fresh: bool = False
+        self,
+        brief: Brief,
+        position: DispatchPosition,
+        folder: Path,
+        base: str,
+        *,
+        is_fresh: bool = False,
+        equip: Equip | None = None,
+        stop: asyncio.Event | None = None,
     ) -> Dispatched:
         """The two records of a dispatch, with nothing between them."""
         ending = self._script.ending(brief.dispatch_id)
-        is_spent = ending.how is How.OVER_BUDGET and self._context.state().resumed == 0
+        is_spent = ending.how is How.OVER_BUDGET and self._run.state().resumed == 0
         if is_spent or self._is_spent():
             return self._over_budget(brief, position)
         begun = self._begin(brief, position)
         step = Step(position.step)
-        visit = visit_of(self._context.state()) if position.task is None else 1
+        visit = visit_of(self._run.state()) if position.task is None else 1
         outcome = self._outcome(brief, step, visit, ending)
-        done = Dispatched(outcome=outcome, start_tree=NOTHING, tree=None)
-        write_end(self._shared, brief, position, begun, done, agent=AGENT)
+        done = Dispatched(brief.dispatch_id, outcome=outcome, start_tree=NOTHING, tree=None)
+        write_end(self.context, brief, position, begun, done, agent=AGENT)
         return done
 
     def _is_spent(self) -> bool:
         """A budget that is used up stays so until somebody resumes the run; asked only where one can be."""
         may_run_out = any(ending.how is How.OVER_BUDGET for ending in self._script.calls.values())
-        return may_run_out and facts_of(self._context).can_start is CanStart.NEVER
+        return may_run_out and facts_of(self._run).can_start is CanStart.NEVER
 
     def _outcome(self, brief: Brief, step: Step, visit: int, ending: Ending) -> DispatchOutcome:
         usage = Usage(source=UsageSource.CASSETTE, tokens_in=900, tokens_out=100)
@@ -93,7 +102,7 @@ class PaperCaller(Caller):
                 cause=cause,
                 duration_ms=1,
             )
-        answer = answer_of(self._context, brief, step.value, visit, ending)
+        answer = answer_of(self._run, brief, step.value, visit, ending)
         return DispatchOutcome(
             status=OutcomeStatus.OK,
             answer=answer,
@@ -105,7 +114,7 @@ class PaperCaller(Caller):
         )
 
     def _begin(self, brief: Brief, position: DispatchPosition) -> StartedDispatch:
-        now = self._context.now()
+        now = self._run.now()
         reservation = Reservation(id=brief.dispatch_id, phase=position.phase, asked=ROLES[brief.role].budget)
         row = Observation(
             run_id=brief.run_id,
@@ -126,19 +135,20 @@ class PaperCaller(Caller):
 
         def write(record: Record) -> None:
             record.observation(row)
-            self._shared.recorder.started(record, brief, position, timestamp=now)
+            self.context.recorder.started(record, brief, position, timestamp=now)
 
-        self._shared.ledger.record(brief.run_id, write)
+        self.context.ledger.record(brief.run_id, write)
         return StartedDispatch(DispatchHistory(started=(row,)), reservation, _SEEN, now)
 
     def _over_budget(self, brief: Brief, position: DispatchPosition) -> Dispatched:
         refused = OverBudget(level=BudgetLevel.RUN, what=Resource.TOKENS, cap=1000, used=1000, asked=1)
-        now = self._context.now()
-        self._shared.ledger.record(
+        now = self._run.now()
+        self.context.ledger.record(
             brief.run_id,
-            lambda record: self._shared.recorder.over_budget(record, brief, position, refused, timestamp=now),
+            lambda record: self.context.recorder.over_budget(record, brief, position, refused, timestamp=now),
         )
         return Dispatched(
+            brief.dispatch_id,
             outcome=DispatchOutcome(
                 status=OutcomeStatus.OVER_BUDGET,
                 raw_text="",
@@ -146,7 +156,7 @@ class PaperCaller(Caller):
                 asked=0,
                 usage=Usage(),
                 duration_ms=0,
-            )
+            ),
         )
 
 

@@ -30,7 +30,6 @@ from fairwitness.runs.dispatch.events import FeatureEvents
 from fairwitness.runs.dispatch.model import DispatchContext
 from fairwitness.runs.feature.actions import ActionRunner
 from fairwitness.runs.feature.briefs import FeatureBriefs
-from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext, write_beginning
 from fairwitness.runs.feature.decisions import take_decision
 from fairwitness.runs.feature.facts import WHOLE
@@ -38,6 +37,7 @@ from fairwitness.runs.feature.questions import WANTS_WORDS, answer, open_questio
 from fairwitness.runs.feature.task_attempts import FeatureGraphRunner, TaskImplementer
 from fairwitness.runs.feature.tasks import graphs_of
 from fairwitness.runs.graph.repo_context import RepoContext
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.sandbox.scripted import ScriptedRunner
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.subject import VerifyDeps
@@ -84,7 +84,7 @@ class PaperActions(ActionRunner):
     """Does what was decided; what would need a repository is written down as if it had been done."""
 
     def __init__(
-        self, context: FeatureContext, caller: Caller, briefs: FeatureBriefs, parts: VerifyDeps, script: Script
+        self, context: FeatureContext, caller: AgentCaller, briefs: FeatureBriefs, parts: VerifyDeps, script: Script
     ) -> None:
         super().__init__(context, caller, briefs, parts, lambda: context.order.base_commit)
         self._script = script
@@ -236,7 +236,7 @@ def _context(ground: Ground, folder: Path, script: Script) -> FeatureContext:
         baseline_tag=baseline_tag(RUN),
         target=f"fairwitness/{run_ref(RUN)}/target",
         policy=script.policy,
-        verify=VerifySettings().plain(),
+        verify=VerifySettings(),
         settings_hash=f"sha256:{'0' * 64}",
         started_by="Demo <demo@localhost>",
     )

@@ -23,7 +23,7 @@ from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchOu
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
 from fairwitness.contracts.catalog import BY_NAME
-from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.budgets import NO_CAPS
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.document import SignedDocument
@@ -183,9 +183,6 @@ def _known(spec: RoleSpec, instance: str, moment: str) -> dict[str, Any]:
 DISPATCH = "try-1"
 RECORDINGS = Path(__file__).parent / "recordings"
 """Bundled recordings of some roles, to try them without an agent."""
-_NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
-_CAPS = BudgetCaps(dispatch=_NO_CAP, phase=_NO_CAP, run=_NO_CAP)
-"""No limits beyond the role's budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +259,7 @@ def _tried(request: TrialRequest, folder: Path, watcher: OnHappening | None, clo
             ledger=ledger,
             store=Store(folder / "state"),
             shadow=shadow,
-            caps=_CAPS,
+            caps=NO_CAPS,
             recorder=NoEvents(),
             clock=clock,
         )
@@ -306,7 +303,7 @@ def _bundled(role: Role) -> Path:
 def _models(choice: ModelChoice, settings: AgentsSettings, probe: Probe, ledger: Ledger, run_id: str) -> Models:
     if probe.kind == "cassette":
         return NoModels()
-    meter = RunMeter(lambda: budget_of(_CAPS, of_dispatches(lambda kind: ledger.observations(run_id, kind))))
+    meter = RunMeter(lambda: budget_of(NO_CAPS, of_dispatches(lambda kind: ledger.observations(run_id, kind))))
     return GatewayModels(route_of(choice.agent, choice.model, settings), meter, tcp=probe.kind == "api")
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # imported late: running commands needs no agents
     from fairwitness.agents.base import Backend
     from fairwitness.contracts.agents.dispatch import Probe
     from fairwitness.contracts.agents.settings import AgentsSettings
+    from fairwitness.contracts.common.policy import RetryPolicy
     from fairwitness.contracts.common.tools import Role
 
 _RUNNERS: dict[SandboxTier, type[TierRunner]] = {
@@ -64,10 +65,12 @@ def backend(
     *,
     cassette: Path | None = None,
     done: "Mapping[tuple[Role, str], int] | None" = None,
+    retry: "RetryPolicy | None" = None,
 ) -> "Backend":
     """Return the backend of a name: an agent's profile, the built-in loop, or recordings.
 
-    `done` is the number of recordings of each role and instance that were played before.
+    `done` is the number of recordings of each role and instance that were played before; `retry` says how often a
+    request to a model is repeated inside a call.
     """
     from fairwitness.agents.profiles import PROFILES
     from fairwitness.app.assembly.models import SELLERS
@@ -84,14 +87,14 @@ def backend(
         return AcpBackend(PROFILES[name])
     if name == API or name in settings.backend:
         from fairwitness.agents.backends.api import ApiBackend
-        from fairwitness.contracts.common.policy import Policy
+        from fairwitness.contracts.common.policy import RetryPolicy
         from fairwitness.rules.feature_retry import retries_inside
 
-        said = settings.backend.get(name)
+        said, policy = settings.backend.get(name), retry or RetryPolicy()
         return ApiBackend(
             name=name,
             dialect=SELLERS[said.provider].dialect if said is not None else None,
-            waits=lambda cause: retries_inside(cause, Policy()),
+            waits=lambda cause: retries_inside(cause, policy),
         )
     known = (*PROFILES, API, CASSETTE, *(other for other in settings.backend if other not in PROFILES))
     raise UsageError(f"there is no agent {name!r}", next_step=f"choose one of {', '.join(known)}")

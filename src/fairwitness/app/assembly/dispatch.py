@@ -2,10 +2,8 @@
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly.agent_choice import Prober, chosen, settings_of
@@ -13,15 +11,13 @@ from fairwitness.app.assembly.backends import backend
 from fairwitness.app.assembly.models import GatewayModels, NoModels, route_of
 from fairwitness.app.settings.agents import CASSETTE
 from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
-from fairwitness.contracts.common.budgets import BudgetCaps, Caps
+from fairwitness.contracts.common.budgets import BudgetCaps
+from fairwitness.contracts.common.policy import RetryPolicy
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Proof
 from fairwitness.contracts.verify.report import Side, VerifySubject
+from fairwitness.contracts.verify.run_settings import RunSettings
 from fairwitness.errors import NotReady
-from fairwitness.git.repository import Repository
-from fairwitness.git.shadow import Shadow
-from fairwitness.kit.clock import Clock
-from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps
 from fairwitness.runs.dispatch.budget_account import ENDED, budget_of, of_dispatches
 from fairwitness.runs.dispatch.events import NoEvents
@@ -29,14 +25,8 @@ from fairwitness.runs.dispatch.git_reader import git_reader
 from fairwitness.runs.dispatch.meter import RunMeter
 from fairwitness.runs.dispatch.model import Models, Recorder
 from fairwitness.runs.graph.repo_context import Prove
-from fairwitness.sandbox.runner import Runner
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.subject import VerifyDeps, prove
-
-NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
-CAPS = BudgetCaps(dispatch=NO_CAP, phase=NO_CAP, run=NO_CAP)
-"""No limits beyond the budget of each role; a workflow may set limits for its runs."""
-
 
 _TO_ITS_END = frozenset({"ok", "invalid_answer", "refused"})
 
@@ -46,27 +36,29 @@ class DispatchDepsFactory:
 
     def __init__(
         self,
-        repository: Repository,
-        shadow: Shadow,
-        ledger: Ledger,
-        state: Path,
-        runner: Runner,
+        deps: VerifyDeps,
         run_id: str,
-        settings: Mapping[str, Any],
-        clock: Clock,
+        settings: RunSettings,
+        retry: RetryPolicy,
         *,
+        caps: BudgetCaps,
         recorder: Recorder | None = None,
-        caps: BudgetCaps = CAPS,
     ) -> None:
-        self._repository, self._shadow, self._ledger, self._runner = repository, shadow, ledger, runner
-        self._run_id, self._agents, self._cassettes = run_id, settings["agents"], settings["cassettes"]
+        self._repository, self._shadow, self._ledger, self._runner = (
+            deps.repository,
+            deps.shadow,
+            deps.ledger,
+            deps.runner,
+        )
+        self._run_id, self._agents, self._cassettes = run_id, settings.agents, settings.cassettes
+        self._retry = retry
         self.context = DispatchContext(
-            ledger=ledger,
-            store=Store(state),
-            shadow=shadow,
+            ledger=deps.ledger,
+            store=Store(deps.state),
+            shadow=deps.shadow,
             caps=caps,
             recorder=recorder or NoEvents(),
-            clock=clock,
+            clock=deps.clock,
         )
 
     @cached_property
@@ -82,7 +74,13 @@ class DispatchDepsFactory:
         """Return the dependencies of one dispatch; raise `NotReady` if its agent lacks something."""
         choice = self._choice(role, instance)
         place = None if self._cassettes is None else Path(self._cassettes)
-        played = backend(choice.agent, self._settings, cassette=place, done=self._played() if place else None)
+        played = backend(
+            choice.agent,
+            self._settings,
+            cassette=place,
+            done=self._played() if place else None,
+            retry=self._retry,
+        )
         probe = played.probe()
         if probe.missing:
             raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)

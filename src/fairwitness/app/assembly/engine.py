@@ -106,15 +106,15 @@ class RunnerFactory:
         if run_id not in self._forge_runners:
             from fairwitness.app.assembly.forge_runner import forge_runner_of
 
-            self._forge_runners[run_id] = forge_runner_of(self.worktrees, self.ledger, self._state, run_id, self._clock)
+            self._forge_runners[run_id] = forge_runner_of(self.repository, self.ledger, run_id, clock=self._clock)
         return self._forge_runners[run_id]
 
     def feature_runner(self, run_id: str) -> "FeatureRunner":
         """Return the runner of a feature run."""
         if run_id not in self._feature_runners:
-            from fairwitness.app.assembly.feature_runner import runner_of
+            from fairwitness.app.assembly.feature_runner import feature_runner_of
 
-            self._feature_runners[run_id] = runner_of(self.repository, self.ledger, run_id, clock=self._clock)
+            self._feature_runners[run_id] = feature_runner_of(self.repository, self.ledger, run_id, clock=self._clock)
         return self._feature_runners[run_id]
 
     def autopilot_runner(self, run_id: str) -> "AutopilotRunner":

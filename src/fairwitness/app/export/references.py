@@ -116,7 +116,7 @@ def dispatch_patterns() -> str:
                 (
                     cause.value.replace("_", " "),
                     kind.value,
-                    ", ".join(str(seconds) for seconds in retries_inside(cause, _POLICY)) or "none",
+                    ", ".join(str(seconds) for seconds in retries_inside(cause, _POLICY.retry)) or "none",
                 )
                 for cause, kind in CLASS_OF.items()
             ),

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from fairwitness.app.assembly.engine import RunnerFactory
-from fairwitness.app.assembly.feature_runner import PREFIX
 from fairwitness.app.run_records.autopilot import AutopilotRunRecord, open_autopilot_run
 from fairwitness.app.run_records.feature import feature_context, order_of
 from fairwitness.app.run_records.forge import open_forge_run
@@ -20,6 +19,7 @@ from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.events import FeatureRunOutcome, RunFinished
 from fairwitness.contracts.forge.events import RunFailed
+from fairwitness.contracts.graph.orders import PREFIX
 from fairwitness.engine.base import EngineError
 from fairwitness.errors import NotReady
 from fairwitness.git import quarantine

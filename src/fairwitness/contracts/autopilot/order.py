@@ -1,7 +1,7 @@
 """The order of an autopilot run, and the settings of autopilot in `fairwitness.toml`."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 from pydantic import model_validator
 
@@ -13,9 +13,11 @@ from fairwitness.contracts.autopilot.state import SpecLock
 from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag
 from fairwitness.contracts.common.base import AlignmentScore, Contract, Count, Flag, Fraction, Maybe, Positive, Text
 from fairwitness.contracts.common.budgets import BudgetTable
-from fairwitness.contracts.common.ids import Commit, GitRef, PhaseId, RelPath, Sha256
+from fairwitness.contracts.common.ids import Commit, GitRef, PhaseId, RelPath
+from fairwitness.contracts.common.policy import Policy, RetryPolicy
 from fairwitness.contracts.common.problems import expect
 from fairwitness.contracts.graph.orders import DEFAULT_CAP
+from fairwitness.contracts.verify.run_settings import RunSettings
 
 
 class AutopilotTable(Contract):
@@ -42,6 +44,7 @@ class AutopilotSettings(Contract):
     """The settings of an autopilot run in `fairwitness.toml`."""
 
     autopilot: AutopilotTable = AutopilotTable()
+    policy: Policy = Policy()
     budget: BudgetTable = BudgetTable()
 
 
@@ -54,7 +57,7 @@ class EarlierPhase(Contract):
     completed_at: Maybe[Text] = None
 
 
-class AutopilotOrder(Contract):
+class AutopilotOrder(RunSettings):
     """The order of an autopilot run: the request, and the repository and settings when it was given."""
 
     roadmap: Roadmap
@@ -76,13 +79,8 @@ class AutopilotOrder(Contract):
     spec_paths: tuple[RelPath, ...] = ()
     """All paths of specifications; a new file at one of them stops the next phase."""
     limits: AutopilotTable = AutopilotTable()
+    retry: RetryPolicy = RetryPolicy()
     budget: BudgetTable = BudgetTable()
-    verify: dict[str, Any]
-    """The verification settings."""
-    settings_hash: Sha256
-    agents: Maybe[Text] = None
-    """The agent named on the command line; null to use each role's settings."""
-    cassettes: Maybe[Text] = None
     started_by: Text
 
     @model_validator(mode="after")

@@ -53,6 +53,11 @@ class BudgetCaps(Contract):
     run: Caps
 
 
+NO_CAP = Caps(tokens=None, money_micros=None, milliseconds=None)
+NO_CAPS = BudgetCaps(dispatch=NO_CAP, phase=NO_CAP, run=NO_CAP)
+"""No limits beyond the budget of each role."""
+
+
 class BudgetTable(Contract):
     """The `[budget]` table: what one run may use; unset values are limited only by each role's own budget."""
 

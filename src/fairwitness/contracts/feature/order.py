@@ -1,13 +1,13 @@
 """The order of a feature run, kept in the ledger for the whole run, and the settings of feature runs."""
 
 from enum import StrEnum
-from typing import Any
 
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.base import Contract, Flag, Maybe, Prose, Text
 from fairwitness.contracts.common.budgets import BudgetTable
-from fairwitness.contracts.common.ids import Commit, GitRef, Sha256, Slug
+from fairwitness.contracts.common.ids import Commit, GitRef, Slug
 from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.verify.run_settings import RunSettings
 
 
 class KeepArtifacts(StrEnum):
@@ -27,7 +27,7 @@ class FinishSettings(Contract):
     """Whether the commit names the pipeline as its co-author."""
 
 
-class FeatureOrder(Contract):
+class FeatureOrder(RunSettings):
     """The order of a feature run: the request, and the repository and settings when it was given."""
 
     request: Prose
@@ -44,12 +44,6 @@ class FeatureOrder(Contract):
     """The run's own branch that everything is merged into."""
     policy: Policy = Policy()
     finish: FinishSettings = FinishSettings()
-    verify: dict[str, Any]
-    """The verification settings."""
-    settings_hash: Sha256
-    agents: Maybe[Text] = None
-    """The agent named on the command line; null to use each role's settings."""
-    cassettes: Maybe[Text] = None
     started_by: Text
 
 

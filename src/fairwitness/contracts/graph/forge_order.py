@@ -1,18 +1,20 @@
 """The order of a forge run, and the settings of forge in `fairwitness.toml`."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from fairwitness.contracts.common.approvals import ApprovalMode
-from fairwitness.contracts.common.base import Contract, Count, Maybe, Positive, Prose, Text
+from fairwitness.contracts.common.base import Contract, Count, Positive, Prose, Text
 from fairwitness.contracts.common.budgets import BudgetTable
-from fairwitness.contracts.common.ids import Commit, Sha256, Slug
+from fairwitness.contracts.common.ids import Commit, Slug
+from fairwitness.contracts.common.policy import Policy, RetryPolicy
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.documents import ForgeTask
 from fairwitness.contracts.forge.returns import SpecFile
 from fairwitness.contracts.graph.orders import DEFAULT_ATTEMPTS, DEFAULT_CAP, GraphOptions
+from fairwitness.contracts.verify.run_settings import RunSettings
 
 
 class Decider(StrEnum):
@@ -44,10 +46,11 @@ class ForgeSettings(Contract):
     """The settings of a forge run in `fairwitness.toml`."""
 
     forge: ForgeTable = ForgeTable()
+    policy: Policy = Policy()
     budget: BudgetTable = BudgetTable()
 
 
-class ForgeOrder(Contract):
+class ForgeOrder(RunSettings):
     """The order of a forge run: the request, and the repository and settings when it was given."""
 
     request: Prose
@@ -56,13 +59,8 @@ class ForgeOrder(Contract):
     base_commit: Commit
     options: GraphOptions
     limits: ForgeTable = ForgeTable()
+    retry: RetryPolicy = RetryPolicy()
     budget: BudgetTable = BudgetTable()
-    verify: dict[str, Any]
-    """The verification settings."""
-    settings_hash: Sha256
-    agents: Maybe[Text] = None
-    """The agent named on the command line; null to use each role's settings."""
-    cassettes: Maybe[Text] = None
     started_by: Text
 
 

@@ -13,6 +13,8 @@ from fairwitness.contracts.common.sandbox import Seconds
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag
 
+PREFIX = "fairwitness"
+"""The prefix of the branches of a run's attempts."""
 DEFAULT_CAP = 4
 DEFAULT_ATTEMPTS = 3
 ATTEMPT, HELPER, MERGE = "graph.attempt", "graph.helper", "graph.merge"
@@ -24,7 +26,7 @@ class GraphOptions(Contract):
 
     target: GitRef
     """The run's own branch that everything is merged into; it must not be checked out anywhere."""
-    prefix: GitRef = "fairwitness"
+    prefix: GitRef = PREFIX
     """The prefix of the attempts' branches."""
     cap: Positive = DEFAULT_CAP
     """The maximum number of working attempts; those waiting for a merge do not count."""

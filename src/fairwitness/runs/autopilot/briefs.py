@@ -25,9 +25,8 @@ from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit import yaml_text
-from fairwitness.runs.autopilot.agent_calls import step_dispatch
 from fairwitness.runs.autopilot.lineage import tasks_of
-from fairwitness.runs.autopilot.log import AutopilotLog
+from fairwitness.runs.autopilot.log import AutopilotLog, step_dispatch
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 
 CHANGE: Final = 40_000

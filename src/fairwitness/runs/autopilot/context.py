@@ -3,22 +3,26 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.autopilot.order import AutopilotOrder
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask, TaskKind
 from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase
+from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.base import Contract
+from fairwitness.errors import InternalError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.phase_plan import parts_of
-from fairwitness.runs.autopilot.agent_calls import AgentCaller
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand
 from fairwitness.runs.autopilot.lineage import tasks_of
-from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
+from fairwitness.runs.autopilot.log import AutopilotLog, pass_name, step_dispatch
 from fairwitness.runs.autopilot.revert import tip_of
+from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.graph.repo_context import RepoContext
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout.autopilot import PhaseLayout
 
@@ -47,6 +51,10 @@ class AutopilotContext:
     def repository(self) -> Repository:
         """The repository that the run works in."""
         return self.repo.repository
+
+    async def ask(self, phase_pass: PhasePass, step: StepName, number: int, brief: Brief, *, at: str) -> Dispatched:
+        """Call the read-only agent of a step in a checkout of the commit `at`."""
+        return await ask_step(self.agent_caller, phase_pass, step, number, brief, at=at)
 
     def phase(self, phase_id: str) -> DetailedPhase:
         """Return a phase of the roadmap; a part of a split phase is that phase under the part's id."""
@@ -134,6 +142,16 @@ class AutopilotContext:
             for each in criteria
         }
         return tuple(each for each in criteria if last[each.text] == own)
+
+
+async def ask_step(
+    caller: AgentCaller, phase_pass: PhasePass, step: StepName, number: int, brief: Brief, *, at: str
+) -> Dispatched:
+    """Call the read-only agent of a step in a checkout of the commit `at`."""
+    name = step_dispatch(phase_pass, step, number)
+    if (brief.dispatch_id, brief.instance) != (name, name):
+        raise InternalError(f"the brief of {name} says that it is {brief.dispatch_id}")
+    return await caller.ask_at(brief, DispatchPosition(step.value, phase=phase_pass.phase, dispatch_count=number), at)
 
 
 PREFLIGHT, TRIAGE, RESEARCH, PLAN, PLAN_CHECK = "preflight", "triage", "research", "plan", "plan-check"

@@ -30,7 +30,6 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.rules.breaker import may_retry
 from fairwitness.rules.claims import mini_differences
 from fairwitness.runs.autopilot import task_checks
-from fairwitness.runs.autopilot.agent_calls import AgentCaller
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.commands import CommandHarness
 from fairwitness.runs.autopilot.context import AutopilotContext
@@ -53,6 +52,7 @@ from fairwitness.runs.autopilot.task_graphs import (
 )
 from fairwitness.runs.autopilot.usage import task_retries
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 DEBUGS: Final = 2

@@ -215,6 +215,15 @@ def pass_name(phase_pass: PhasePass) -> str:
     return f"{phase_pass.phase}-{phase_pass.number}"
 
 
+def step_dispatch(phase_pass: PhasePass, step: StepName, number: int) -> str:
+    """Return the dispatch id of a step, which is also its instance name.
+
+    >>> step_dispatch(PhasePass.model_construct(phase="6.1", number=2), StepName.PLAN_CHECK, 3)
+    'plan_check-6.1-2-3'
+    """
+    return f"{step.value}-{pass_name(phase_pass)}-{number}"
+
+
 def step_key(phase_pass: PhasePass, step: StepName, number: int) -> str:
     """Return the key of a step's result."""
     return f"{STEP}:{pass_name(phase_pass)}:{step.value}:{number}"

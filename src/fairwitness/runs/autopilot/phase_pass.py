@@ -231,7 +231,9 @@ class PhasePasses:
             error=done.error,
         )
         facts = EventFacts(
-            steps=done.steps, outcome=outcome, tokens=untold_tokens(log, self._context.agent_caller.caps) or None
+            steps=done.steps,
+            outcome=outcome,
+            tokens=untold_tokens(log, self._context.agent_caller.context.caps) or None,
         )
         ended: LoggedEvent
         if result.good:

@@ -37,7 +37,7 @@ async def rate(context: AutopilotContext, phase_pass: PhasePass, number: int) ->
     tip = await run_blocking(context.tip)
     criteria = await run_blocking(context.rated_criteria, phase_pass)
     brief = context.briefs.rater(phase_pass, number, criteria, await run_blocking(diff_of, context, phase_pass, tip))
-    done = await context.agent_caller.ask(phase_pass, StepName.RATE, number, brief, at=tip)
+    done = await context.ask(phase_pass, StepName.RATE, number, brief, at=tip)
     found = answer(done, RatingReturn)
     agent = agent_span(Role.RATER.value, done)
     if isinstance(found, StepFailureCause):

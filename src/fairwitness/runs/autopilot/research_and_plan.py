@@ -20,9 +20,7 @@ async def research(context: AutopilotContext, phase_pass: PhasePass, number: int
     """Research what the plan needs to know; after a low rating, with its findings."""
     before = await run_blocking(_deficiencies, context, phase_pass)
     brief = context.briefs.researcher(phase_pass, number, before)
-    done = await context.agent_caller.ask(
-        phase_pass, StepName.RESEARCH, number, brief, at=await run_blocking(context.tip)
-    )
+    done = await context.ask(phase_pass, StepName.RESEARCH, number, brief, at=await run_blocking(context.tip))
     found = answer(done, ResearcherReturn)
     spans = (agent_span(Role.PHASE_RESEARCHER.value, done),)
     if isinstance(found, StepFailureCause):
@@ -51,7 +49,7 @@ async def plan(context: AutopilotContext, phase_pass: PhasePass, number: int) ->
     refused = await run_blocking(_refused, context, phase_pass)
     last = await run_blocking(context.plan, phase_pass.phase) if refused else None
     brief = context.briefs.planner(phase_pass, number, known, refused, last=last)
-    done = await context.agent_caller.ask(phase_pass, StepName.PLAN, number, brief, at=await run_blocking(context.tip))
+    done = await context.ask(phase_pass, StepName.PLAN, number, brief, at=await run_blocking(context.tip))
     found = answer(done, PhasePlan)
     spans = (agent_span(Role.PHASE_PLANNER.value, done),)
     if isinstance(found, StepFailureCause):
@@ -92,9 +90,7 @@ async def plan_check(context: AutopilotContext, phase_pass: PhasePass, number: i
     if blockers:
         return _checked(number, None, blockers, ())
     brief = context.briefs.plan_checker(phase_pass, number, known)
-    done = await context.agent_caller.ask(
-        phase_pass, StepName.PLAN_CHECK, number, brief, at=await run_blocking(context.tip)
-    )
+    done = await context.ask(phase_pass, StepName.PLAN_CHECK, number, brief, at=await run_blocking(context.tip))
     found = answer(done, PlanCheckerReturn)
     spans = (agent_span(Role.PLAN_CHECKER.value, done),)
     if isinstance(found, StepFailureCause):

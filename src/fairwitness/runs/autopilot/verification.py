@@ -48,7 +48,7 @@ async def verify(context: AutopilotContext, phase_pass: PhasePass, number: int) 
     plan = await run_blocking(context.plan, phase_pass.phase)
     diff, warned = await run_blocking(diff_of, context, phase_pass, tip), await run_blocking(_warned, context)
     brief = context.briefs.verifier(phase_pass, number, plan, diff, seen.executed, warned=warned)
-    done = await context.agent_caller.ask(phase_pass, StepName.VERIFY, number, brief, at=tip)
+    done = await context.ask(phase_pass, StepName.VERIFY, number, brief, at=tip)
     found = answer(done, VerifierReturn)
     said = None if isinstance(found, StepFailureCause) else found
     kept = await run_blocking(
@@ -229,7 +229,7 @@ async def judge(context: AutopilotContext, phase_pass: PhasePass, number: int) -
         error = StepFailureCause(category=FailureCategory.COORDINATION_FAILURE, first_line=nothing)
         return FinishedStep(StepResult(step=StepName.JUDGE, number=number, good=False, issues=(nothing,)), error=error)
     brief = context.briefs.judge(phase_pass, number, plan, await run_blocking(diff_of, context, phase_pass, tip), said)
-    done = await context.agent_caller.ask(phase_pass, StepName.JUDGE, number, brief, at=tip)
+    done = await context.ask(phase_pass, StepName.JUDGE, number, brief, at=tip)
     found = answer(done, JudgeReturn)
     spans = (agent_span(Role.JUDGE.value, done),)
     if isinstance(found, StepFailureCause):

@@ -148,7 +148,7 @@ async def dispatch(
         async with deps.models.connect(brief.dispatch_id, limits_of(spec), cut.make) as connection:
             started = await begin(context, spec, brief, position, deps)
             if isinstance(started, OverBudget):
-                return Dispatched(outcome=_never_began(started))
+                return Dispatched(brief.dispatch_id, _never_began(started))
             killpoint("dispatch.started")
             job = JobParts(spec, brief, prompt, form, tools, transcript)
             outcome = await driven(deps, job, connection, stop=stop, cut=cut)
@@ -167,6 +167,7 @@ async def dispatch(
     )
     killpoint("dispatch.audited")
     dispatched = Dispatched(
+        brief.dispatch_id,
         outcome=_storable(_judged(outcome, found)),
         changed=found.changed,
         byproducts=found.byproducts,

@@ -123,6 +123,7 @@ class DispatchDeps:
 class Dispatched:
     """The result of a dispatch, as recorded."""
 
+    dispatch_id: str
     outcome: DispatchOutcome
     changed: tuple[ChangedPath, ...] = ()
     byproducts: int = 0

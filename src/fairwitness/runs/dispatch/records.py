@@ -126,6 +126,7 @@ def ended(ledger: Ledger, run_id: str, dispatch_id: str) -> Dispatched | None:
         raise LedgerTampered(f"the claim of {dispatch_id} is gone", next_step="fairwitness ledger verify")
     detail = row.detail
     return Dispatched(
+        dispatch_id,
         outcome=DispatchOutcome.model_validate({**detail["outcome"], **claim.body}),
         changed=tuple(ChangedPath.model_validate(each) for each in detail["changed"]),
         byproducts=detail["byproducts"],

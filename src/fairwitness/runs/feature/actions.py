@@ -29,7 +29,7 @@ from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.bundle import prove_whole, write_bundle
 from fairwitness.runs.feature.call_briefs import SCOPES, brief_of, code_findings
-from fairwitness.runs.feature.calls import AgentCall, Caller
+from fairwitness.runs.feature.calls import AgentCall, call_all
 from fairwitness.runs.feature.commit import commit_whole
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.decisions import TakenDecision
@@ -46,6 +46,7 @@ from fairwitness.runs.feature.tasks import (
     plan_of,
     recorded_attempt,
 )
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.verify.subject import VerifyDeps
 
@@ -60,7 +61,7 @@ class ActionRunner:
     def __init__(
         self,
         context: FeatureContext,
-        caller: Caller,
+        caller: AgentCaller,
         briefs: FeatureBriefs,
         verify_deps: VerifyDeps,
         tip_of: Callable[[], str],
@@ -101,7 +102,7 @@ class ActionRunner:
                 AgentCall(call, await run_blocking(brief_of, self._context, self._briefs, call, tip), tip)
                 for call in agents
             ]
-            await self._caller.call_all(asks)
+            await call_all(self._context, self._caller, asks)
         if any(call.step in SCOPES for call in agents):
             await run_blocking(self._note_single_model, agents[0])
         for call in calls:

@@ -39,9 +39,9 @@ from fairwitness.runs.feature.tasks import FIX_NODE, iteration_of, task_of
 STORED = "stored"
 
 
-def store(context: FeatureContext, role: Role, dispatch_id: str, instance: str, done: Dispatched) -> None:
+def store(context: FeatureContext, role: Role, instance: str, done: Dispatched) -> None:
     """Store an answer, or refuse it and record why."""
-    answer = done.outcome.answer
+    dispatch_id, answer = done.dispatch_id, done.outcome.answer
     if done.outcome.status is not OutcomeStatus.OK or answer is None or _is_given_up(context, role, answer):
         return
     if context.ledger.observation(context.run_id, f"{STORED}:{dispatch_id}") is not None:

@@ -10,7 +10,6 @@ from fairwitness.ledger.export import exported
 from fairwitness.rules.feature_events import visit_of
 from fairwitness.runs.feature.actions import ActionRunner, RunGraph
 from fairwitness.runs.feature.briefs import FeatureBriefs
-from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.decisions import TakenDecision, take_decision
 from fairwitness.runs.feature.evidence import AttemptEvidence
@@ -19,6 +18,7 @@ from fairwitness.runs.feature.task_attempts import FeatureGraphRunner
 from fairwitness.runs.feature.tasks import graphs_of
 from fairwitness.runs.graph.merges import MergeRunner
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.verify.subject import VerifyDeps
 
@@ -39,7 +39,7 @@ class FeatureRunner:
         self,
         context: FeatureContext,
         repo: RepoContext,
-        caller: Caller,
+        caller: AgentCaller,
         briefs: FeatureBriefs,
         verify_deps: VerifyDeps,
         prove: Prove,

@@ -21,7 +21,6 @@ from fairwitness.rules.gates import is_verified, task_gates
 from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.briefs import FeatureBriefs
-from fairwitness.runs.feature.calls import Caller
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import AttemptEvidence
 from fairwitness.runs.feature.facts import attempt_facts
@@ -29,6 +28,7 @@ from fairwitness.runs.feature.tasks import FIX_NODE, RecordedAttempt, TaskGraph,
 from fairwitness.runs.graph.agent_work import worked
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
 from fairwitness.runs.graph.runner import ExclusiveTargetGraph
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 _SUMMARY = 60
@@ -37,21 +37,16 @@ _SUMMARY = 60
 class TaskImplementer:
     """Lets an implementer work on a task (the `AgentWork` of a graph)."""
 
-    def __init__(self, context: FeatureContext, graph: TaskGraph, caller: Caller, briefs: FeatureBriefs) -> None:
+    def __init__(self, context: FeatureContext, graph: TaskGraph, caller: AgentCaller, briefs: FeatureBriefs) -> None:
         self._context, self._graph, self._caller, self._briefs = context, graph, caller, briefs
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
         """Call the implementer, and again after a transient failure; each try starts with the same files."""
-        context = self._context
-
-        def asked(dispatch_id: str, number: int) -> tuple[Brief, DispatchPosition]:
-            return self._brief(order, prepared, dispatch_id), _position(Step.IMPLEMENT, order, number)
-
-        dispatch_id, done = await self._caller.call_with_retries(
-            order.node, lambda number: _id(Step.IMPLEMENT, order, number), asked, folder, prepared.base
-        )
+        brief = await run_blocking(self._brief, order, prepared, _id(Step.IMPLEMENT, order))
+        position = _position(Step.IMPLEMENT, order)
+        done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered)
         if done.outcome.status is OutcomeStatus.OK and order.conflict is None:
-            await run_blocking(store, context, Role.IMPLEMENTER, dispatch_id, order.node, done)
+            await run_blocking(store, self._context, Role.IMPLEMENTER, order.node, done)
         return worked(done, _unfinished, self._title(order.node)[:_SUMMARY])
 
     def _brief(self, order: AttemptOrder, prepared: AttemptStart, dispatch_id: str) -> Brief:
@@ -82,7 +77,7 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         repo: RepoContext,
         context: FeatureContext,
         graph: TaskGraph,
-        caller: Caller,
+        caller: AgentCaller,
         briefs: FeatureBriefs,
         prove: Prove,
         evidence: AttemptEvidence,
@@ -133,21 +128,17 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         self, order: AttemptOrder, prepared: AttemptStart, attempt: RecordedAttempt, document: TaskDocument
     ) -> VerificationReport | None:
         """Return the verifier's report; None if it made none, and then its criteria are unjudged."""
-        context = self._context
         seen = await run_blocking(self._evidence.rendered, order)
         folder = self._folders.named(order.run_id, order.node, order.attempt).folder
         changed = tuple(file.path for file in attempt.files)
-
-        def asked(dispatch_id: str, number: int) -> tuple[Brief, DispatchPosition]:
-            brief = self._briefs.verifier(dispatch_id, document, changed=changed, seen=seen)
-            return brief, _position(Step.VERIFY, order, number)
-
-        dispatch_id, done = await self._caller.call_with_retries(
-            order.node, lambda number: _id(Step.VERIFY, order, number), asked, folder, prepared.base
+        brief = await run_blocking(
+            lambda: self._briefs.verifier(_id(Step.VERIFY, order), document, changed=changed, seen=seen)
         )
+        position = _position(Step.VERIFY, order)
+        done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered)
         if done.outcome.answer is None:
             return None
-        await run_blocking(store, context, Role.VERIFIER, dispatch_id, order.node, done)
+        await run_blocking(store, self._context, Role.VERIFIER, order.node, done)
         return VerificationReport.model_validate(done.outcome.answer)
 
     def _judged(self, order: AttemptOrder, document: TaskDocument | None) -> Proof:
@@ -161,15 +152,18 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         return Proof(holds=False, reasons=tuple(missing))
 
 
-def _id(step: Step, order: AttemptOrder, number: int) -> str:
+def _id(step: Step, order: AttemptOrder) -> str:
     helper = "-help" if order.conflict is not None else ""
-    return f"{step.value}-{order.phase}-{order.node}{helper}-{number}"
+    return f"{step.value}-{order.phase}-{order.node}{helper}"
 
 
-def _position(step: Step, order: AttemptOrder, number: int) -> DispatchPosition:
-    return DispatchPosition(
-        step.value, task=order.node, phase=order.phase, attempt=order.attempt, retry_count=number - 1
-    )
+def _numbered(call: str, number: int) -> str:
+    """Return the dispatch id of a try; every call of a feature run has its number at the end."""
+    return f"{call}-{number}"
+
+
+def _position(step: Step, order: AttemptOrder) -> DispatchPosition:
+    return DispatchPosition(step.value, task=order.node, phase=order.phase, attempt=order.attempt)
 
 
 def _unfinished(answer: Mapping[str, Any]) -> str | None:

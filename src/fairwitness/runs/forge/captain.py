@@ -1,29 +1,21 @@
 """Calls the captain for plans and for answers to change requests; a call that ended is not repeated."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from fairwitness.agents.roles import ROLES
-from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.common.problems import Problem, spell_path
-from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.events import RunFailed
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.contracts.graph.forge_order import ForgePlan
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.runs.dispatch import DispatchContext, Dispatched, DispatchPosition, dispatch
-from fairwitness.runs.dispatch.records import ended
+from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
 from fairwitness.runs.forge.change_requests import extend, give_up
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import approve, plan_of, plan_problems, write_plan
-from fairwitness.runs.graph.agent_work import DepsFor
-from fairwitness.runs.graph.repo_context import RepoContext
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
@@ -46,18 +38,8 @@ class _Tried(NamedTuple):
 class ForgeCaptain:
     """The `Captain` of `fairwitness.runs.forge.runner`."""
 
-    def __init__(
-        self,
-        context: DispatchContext,
-        log: ForgeLog,
-        deps_for: DepsFor,
-        repo: RepoContext,
-        store: Store,
-        layout: ForgeLayout,
-    ) -> None:
-        self._context, self._log, self._deps_for = context, log, deps_for
-        self._repo = repo
-        self._store, self._layout = store, layout
+    def __init__(self, caller: AgentCaller, log: ForgeLog, store: Store, layout: ForgeLayout) -> None:
+        self._caller, self._log, self._store, self._layout = caller, log, store, layout
         self._briefs = CaptainBriefs(log)
 
     async def plan(self) -> None:
@@ -85,32 +67,9 @@ class ForgeCaptain:
         order = self._log.order()
         assert order is not None
         brief = await run_blocking(self._briefs.plan, id_, number, problems)
-        done = await self._ask(
-            brief, DispatchPosition(PLAN, dispatch_count=number, retry_count=try_ - 1), order.base_commit
-        )
+        position = DispatchPosition(PLAN, dispatch_count=number, retry_count=try_ - 1)
+        done = await self._caller.ask_at(brief, position, order.base_commit)
         return _tried(done, self._layout)
-
-    async def _ask(self, brief: Brief, position: DispatchPosition, commit: str) -> Dispatched:
-        known = await run_blocking(ended, self._log.ledger, brief.run_id, brief.dispatch_id)
-        if known is not None:
-            return known
-        async with self._reading(brief.instance, commit) as folder:
-            # the worktree is new, so it contains nothing of an earlier try
-            deps = replace(self._deps_for(Role.CAPTAIN, brief.instance, folder, commit), is_fresh=True)
-            return await dispatch(self._context, ROLES[Role.CAPTAIN], brief, position, deps)
-
-    @asynccontextmanager
-    async def _reading(self, name: str, commit: str) -> AsyncIterator[Path]:
-        """Provide a worktree with the files of a commit; remains of a killed process are removed first."""
-        worktrees, identity = self._repo.worktrees, self._repo.identity
-        worktree = worktrees.named(self._log.run_id, name, 1)
-        if await run_blocking(worktrees.tip, worktree) is not None:
-            await run_blocking(worktrees.release, worktree, commit, identity)
-        await run_blocking(worktrees.create, self._log.run_id, name, 1, commit)
-        try:
-            yield worktree.folder
-        finally:
-            await run_blocking(worktrees.release, worktree, commit, identity)
 
     def _propose(self, plan: ForgePlan) -> None:
         """Write the files before the event: a reader of the proposal finds them, and edits are not overwritten."""
@@ -149,7 +108,7 @@ class ForgeCaptain:
     async def _answer(self, cr_id: str, round_: int) -> None:
         brief = await run_blocking(self._briefs.replan, f"{request_instance(cr_id)}-{round_}", cr_id)
         tip = await run_blocking(self._log.last_tip)
-        done = await self._ask(brief, DispatchPosition(REPLAN, dispatch_count=round_), tip)
+        done = await self._caller.ask_at(brief, DispatchPosition(REPLAN, dispatch_count=round_), tip)
         if done.outcome.status is not OutcomeStatus.OK or done.outcome.answer is None:
             await run_blocking(give_up, self._log, cr_id, f"the captain gave no answer: {_problems_of(done)[0]}")
             return
@@ -166,7 +125,7 @@ def _dispatch_id(number: int, try_: int) -> str:
 def _tried(done: Dispatched, layout: ForgeLayout) -> _Tried:
     outcome = done.outcome
     if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
-        return _Tried(None, _problems_of(done), outcome.status is OutcomeStatus.INVALID_ANSWER)
+        return _Tried(None, _problems_of(done))
     answer = CaptainReturn.model_validate(outcome.answer)
     if answer.dag is None:
         return _Tried(None, ("dag: expected the graph of a new plan; found none",), may_mend=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.agents.toolset.plain import one_line
 from fairwitness.contracts.agents.dispatch import Brief, DispatchOutcome, OutcomeStatus, PromptSection
@@ -29,12 +28,13 @@ from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import spawn_problem
-from fairwitness.runs.dispatch import DispatchContext, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.model import Recorder
 from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore, take_snapshot
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.subtasks import Subtasks
-from fairwitness.runs.graph.agent_work import STEP, DepsFor
+from fairwitness.runs.graph.agent_work import STEP
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.blocking import run_blocking
 
 HELPER = "helper"
@@ -47,7 +47,7 @@ _TASK = "Run the errand that is described below, and nothing beyond it."
 class AttemptContext:
     """What all agents of an attempt share."""
 
-    context: DispatchContext
+    caller: AgentCaller
     log: ForgeLog
     order: AttemptOrder
     prepared: AttemptStart
@@ -55,7 +55,6 @@ class AttemptContext:
     base_tree: str | None
     """The tree that the worktree was made from."""
     scope: Scope
-    deps_for: DepsFor
     subtasks: Subtasks
     limits: ForgeTable
 
@@ -119,7 +118,7 @@ class Helpers:
             if problem is not None:
                 raise UsageError(f"{part.id} cannot be assigned: {problem}", next_step=_NEXT)
         self._started += 1
-        before = await run_blocking(take_snapshot, attempt.context.shadow, attempt.folder)
+        before = await run_blocking(take_snapshot, attempt.caller.context.shadow, attempt.folder)
         brief = await run_blocking(self._brief, Role(agent), task, part, before)
         if part is not None:
             await run_blocking(attempt.subtasks.change, part.id, SubtaskStatus.RUNNING, brief.dispatch_id)
@@ -158,13 +157,13 @@ class Helpers:
         attempt = self._attempt
         if attempt.base_tree is None:
             return before.tree
-        return attempt.context.shadow.snapshot(attempt.folder, attempt.base_tree)
+        return attempt.caller.context.shadow.snapshot(attempt.folder, attempt.base_tree)
 
     async def _asked(self, brief: Brief, before: WorktreeSnapshot, about: str) -> "HelperResult":
         """Run the helper; its errors are reported and end only the helper."""
         try:
             done = await self._dispatched(brief, one_line(about, _LINE))
-            await run_blocking(_settle, self._attempt.context, self._attempt.folder, before, done)
+            await run_blocking(_settle, self._attempt.caller.context, self._attempt.folder, before, done)
         except (FairWitnessError, OSError) as error:
             what = error.what if isinstance(error, FairWitnessError) else str(error)
             return HelperResult(False, f"failed: it could not be asked: {one_line(what)}")
@@ -173,23 +172,18 @@ class Helpers:
     async def _dispatched(self, brief: Brief, about: str) -> Dispatched:
         """Run the helper to its end even if this task is cancelled, so that no helper outlives its agent."""
         attempt, spawner = self._attempt, self._spawner
-        deps = attempt.deps_for(brief.role, brief.instance, attempt.folder, attempt.prepared.base)
-        own = helper_tools(attempt, SpawningAgent(brief.role, brief.instance, spawner.depth + 1))
-        stop = asyncio.Event()
+        note, stop = self._start_note(brief, about), asyncio.Event()
+
+        def equip(_brief: Brief, context: DispatchContext, deps: DispatchDeps) -> tuple[DispatchContext, DispatchDeps]:
+            own = helper_tools(attempt, SpawningAgent(brief.role, brief.instance, spawner.depth + 1))
+            noting = replace(context, recorder=NotingRecorder(context.recorder, at_start=note))
+            return noting, replace(deps, sources={**deps.sources, **own})
+
+        position = DispatchPosition(
+            STEP, task=attempt.order.node, attempt=attempt.order.attempt, dispatch_count=self._started
+        )
         working = asyncio.create_task(
-            dispatch(
-                replace(
-                    attempt.context,
-                    recorder=NotingRecorder(attempt.context.recorder, at_start=self._start_note(brief, about)),
-                ),
-                ROLES[brief.role],
-                brief,
-                DispatchPosition(
-                    STEP, task=attempt.order.node, attempt=attempt.order.attempt, dispatch_count=self._started
-                ),
-                replace(deps, sources={**deps.sources, **own}),
-                stop=stop,
-            )
+            attempt.caller.ask_in(brief, position, attempt.folder, attempt.prepared.base, equip=equip, stop=stop)
         )
         try:
             return await asyncio.shield(working)
@@ -225,14 +219,10 @@ class Helpers:
 
 
 def _settle(context: DispatchContext, folder: Path, before: WorktreeSnapshot, done: Dispatched) -> None:
-    """Put the worktree into the state that the helper left; a refused helper's changes are undone."""
-    if done.outcome.status is OutcomeStatus.REFUSED:
-        restore(context.shadow, folder, before)
-    elif done.adopted and done.tree is not None:
+    """Put the worktree into the state that a helper left which had ended before a restart."""
+    if done.adopted and done.tree is not None and done.outcome.status is not OutcomeStatus.REFUSED:
         restore(context.shadow, folder, before._replace(tree=done.tree))
-    else:
-        return
-    killpoint("forge.helper.restored")
+        killpoint("forge.helper.restored")
 
 
 class HelperResult(NamedTuple):

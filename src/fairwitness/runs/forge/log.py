@@ -7,7 +7,6 @@ approved, because a person may have edited them.
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.events import EventData
@@ -22,6 +21,7 @@ from fairwitness.contracts.forge.events import (
     RunCreated,
 )
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan
+from fairwitness.contracts.verify.run_settings import RunSettings
 from fairwitness.errors import RowRefused, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.documents import Format, render
@@ -79,17 +79,9 @@ class ForgeLog(RunLog):
             self._order = None if row is None else ForgeOrder.model_validate(row.detail["order"])
         return self._order
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> RunSettings:
         """Return the settings in force when the run started: checks and agents."""
-        order = self.order()
-        if order is None:
-            return dict(self.begun().settings)
-        return {
-            "verify": order.verify,
-            "digest": order.settings_hash.removeprefix("sha256:"),
-            "agents": order.agents,
-            "cassettes": order.cassettes,
-        }
+        return self.order() or RunSettings.model_validate(self.begun().settings)
 
     def budget(self) -> BudgetTable:
         """Return the budget of the run; resuming a run may have raised it."""
@@ -146,7 +138,7 @@ class ForgeLog(RunLog):
         assert order is not None
         now = spell(self.clock())
         documents = {task.id: document_of(task.plain()) for task in plan.tasks}
-        detail = plain_graph(plan.dag, order.options, order.base_commit, documents, self.settings())
+        detail = plain_graph(plan.dag, order.options, order.base_commit, documents, {})
         detail["specs"] = {spec.name: spec.body for spec in plan.specs}
         edited = self._proposal(plan, now) if plan != self.proposal() else None
 

@@ -125,9 +125,9 @@ class ForgeRunner(GraphRunner):
 
     def _finish(self, end: GraphEnd | None) -> bool:
         if end is None:
-            self.refresh()
-            self._store.sweep(self._layout.folder)
-            return True
+            order = self.log.order()
+            assert order is not None  # a run that begins with a plan has a graph
+            return self._tidied(order.base_commit)
         run = self.run()
         if not run.is_over:
             is_grown = end.completed and any(node.status is not NodeState.MERGED for node in run.nodes.values())
@@ -137,9 +137,13 @@ class ForgeRunner(GraphRunner):
             if not self.write(lambda _now: events, after=run.seq):
                 return self._finish(end)
             killpoint("forge.ended")
+        return self._tidied(end.tip)
+
+    def _tidied(self, tip: str) -> bool:
+        """Remove what the run needed only while it was under way."""
         self.refresh()
         self._store.sweep(self._layout.folder)
-        sweep(self._repo.worktrees, self.run_id, end.tip, self._repo.identity)
+        sweep(self._repo.worktrees, self.run_id, tip, self._repo.identity)
         self._repo.worktrees.pool.drain()
         return True
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.agents.toolset.terminal import Terminal
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
@@ -18,12 +17,13 @@ from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Worke
 from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import ROLE_OF
-from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
 from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, SpawningAgent, helper_tools, spec_sections
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrough
-from fairwitness.runs.graph.agent_work import EVERYTHING, STEP, DepsFor, worked
+from fairwitness.runs.graph.agent_work import EVERYTHING, STEP, worked
+from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
@@ -38,15 +38,13 @@ class ForgeWorker:
 
     def __init__(
         self,
-        context: DispatchContext,
+        caller: AgentCaller,
         log: ForgeLog,
         store: Store,
-        deps_for: DepsFor,
         commands: tuple[tuple[str, ...], ...],
     ) -> None:
         """`store` holds the run's own files."""
-        self._context, self._log, self._store = context, log, store
-        self._deps_for, self._commands = deps_for, commands
+        self._caller, self._log, self._store, self._commands = caller, log, store, commands
         self._layout = ForgeLayout(log.run_id)
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
@@ -55,18 +53,17 @@ class ForgeWorker:
         role = _role(node, order)
         instance = f"{order.node}-{order.attempt}" + ("" if order.conflict is None else "-help")
         brief = await run_blocking(self._brief, order, prepared, node, role, instance)
-        deps = self._deps_for(role, instance, folder, prepared.base)
-        attempt = await run_blocking(self._attempt_context, order, prepared, folder, deps.base_tree, brief.scope)
-        wanted: list[ChangeRequest] = []
-        given = self._given(attempt, SpawningAgent(role, instance, 0), deps, wanted)
-        done = await dispatch(
-            self._beside(role, instance, wanted),
-            ROLES[role],
-            brief,
-            DispatchPosition(STEP, task=order.node, attempt=order.attempt),
-            replace(deps, sources={**deps.sources, **given}),
-        )
-        await run_blocking(self._keep, order, role, instance, done)
+        attempt = await run_blocking(self._attempt_context, order, prepared, folder, brief.scope)
+
+        def equip(brief: Brief, context: DispatchContext, deps: DispatchDeps) -> tuple[DispatchContext, DispatchDeps]:
+            wanted: list[ChangeRequest] = []
+            own = replace(attempt, base_tree=deps.base_tree)
+            given = self._given(own, SpawningAgent(role, instance, 0), deps, wanted)
+            return self._beside(brief, context, wanted), replace(deps, sources={**deps.sources, **given})
+
+        position = DispatchPosition(STEP, task=order.node, attempt=order.attempt)
+        done = await self._caller.ask_in(brief, position, folder, prepared.base, equip=equip)
+        await run_blocking(self._keep, order, role, done)
         return worked(done, _unfinished)
 
     def _node(self, name: str) -> DagNode:
@@ -113,21 +110,20 @@ class ForgeWorker:
                 yield PromptSection(title=f"Walkthrough of {name}", text=kept.text)
 
     def _attempt_context(
-        self, order: AttemptOrder, prepared: AttemptStart, folder: Path, base_tree: str | None, scope: Scope
+        self, order: AttemptOrder, prepared: AttemptStart, folder: Path, scope: Scope
     ) -> AttemptContext:
         subtasks = Subtasks(self._log, self._store, self._layout, order.node)
         if order.conflict is None and order.attempt > 1:
             subtasks.reopen(order.attempt)
         asked = self._log.order()
         return AttemptContext(
-            context=self._context,
+            caller=self._caller,
             log=self._log,
             order=order,
             prepared=prepared,
             folder=folder,
-            base_tree=base_tree,
+            base_tree=None,
             scope=scope,
-            deps_for=self._deps_for,
             subtasks=subtasks,
             limits=ForgeTable() if asked is None else asked.limits,
         )
@@ -146,18 +142,18 @@ class ForgeWorker:
             **refinery.refinery_tools(attempt.order, attempt.prepared, attempt.folder, self._commands, run, wanted),
         }
 
-    def _beside(self, role: Role, instance: str, wanted: list[ChangeRequest]) -> DispatchContext:
+    def _beside(self, brief: Brief, context: DispatchContext, wanted: list[ChangeRequest]) -> DispatchContext:
         """Record a refinery's change requests by tool together with its end, so that a crash loses none."""
-        if role is not Role.REFINERY:
-            return self._context
+        if brief.role is not Role.REFINERY:
+            return context
 
         def keep(record: Record, now: str) -> None:
-            detail = {"requests": [request.plain() for request in wanted]}
-            record.observation(self._log.seen(f"{WANTED}:{instance}", WANTED, instance, detail, now))
+            detail, dispatch_id = {"requests": [request.plain() for request in wanted]}, brief.dispatch_id
+            record.observation(self._log.seen(f"{WANTED}:{dispatch_id}", WANTED, dispatch_id, detail, now))
 
-        return replace(self._context, recorder=NotingRecorder(self._context.recorder, at_end=keep))
+        return replace(context, recorder=NotingRecorder(context.recorder, at_end=keep))
 
-    def _keep(self, order: AttemptOrder, role: Role, instance: str, done: Dispatched) -> None:
+    def _keep(self, order: AttemptOrder, role: Role, done: Dispatched) -> None:
         """Record the agent's walkthrough and change requests; a refused agent's are void."""
         outcome = done.outcome
         answer = outcome.answer if outcome.status is OutcomeStatus.OK else None
@@ -166,16 +162,16 @@ class ForgeWorker:
             changed = [each.path for each in done.changed]
             keep_walkthrough(self._log, self._store, self._layout, order, walkthrough, changed)
         if role is Role.REFINERY and outcome.status is not OutcomeStatus.REFUSED:
-            asked = self._asked_for(instance, answer or {})
+            asked = self._asked_for(done.dispatch_id, answer or {})
             if asked:
                 from fairwitness.runs.forge import change_requests  # only a refinery needs it
 
                 change_requests.emit(self._log, order.node, order.attempt, asked)
 
-    def _asked_for(self, instance: str, answer: Mapping[str, Any]) -> list[ChangeRequest]:
+    def _asked_for(self, dispatch_id: str, answer: Mapping[str, Any]) -> list[ChangeRequest]:
         asked = [ChangeRequest.model_validate(each) for each in answer.get("change_requests", ())]
         titles = {request.title for request in asked}
-        row = self._log.ledger.observation(self._log.run_id, f"{WANTED}:{instance}")
+        row = self._log.ledger.observation(self._log.run_id, f"{WANTED}:{dispatch_id}")
         by_tool = [] if row is None else [ChangeRequest.model_validate(each) for each in row.detail["requests"]]
         return [*asked, *(request for request in by_tool if request.title not in titles)]
 

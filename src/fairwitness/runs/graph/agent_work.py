@@ -1,20 +1,14 @@
-"""The result of an agent's work on a node, and the dependencies of such agents."""
+"""The result of an agent's work on a node."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
-from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Worked
-from fairwitness.runs.dispatch import DispatchDeps, Dispatched
+from fairwitness.runs.dispatch import Dispatched
 
 STEP = "execute"
 EVERYTHING = ("**",)
-
-DepsFor = Callable[[Role, str, Path, str], DispatchDeps]
-"""Returns the dependencies of a dispatch for a role, its instance, its folder and the commit that it is compared
-with."""
 
 
 def worked(

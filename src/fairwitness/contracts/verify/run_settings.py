@@ -1,0 +1,15 @@
+"""The settings that every run has, whatever its workflow."""
+
+from fairwitness.contracts.common.base import Contract, Maybe, Text
+from fairwitness.contracts.common.ids import Sha256
+from fairwitness.contracts.verify.checks import VerifySettings
+
+
+class RunSettings(Contract):
+    """Checks and agents of a run, as they were set when it began; they do not change afterwards."""
+
+    verify: VerifySettings
+    settings_hash: Sha256
+    agents: Maybe[Text] = None
+    """The agent named on the command line; null to use each role's settings."""
+    cassettes: Maybe[Text] = None
