@@ -15,9 +15,9 @@ WAITS: dict[str, tuple[str, ...]] = {
 }
 
 
-def going(root: Path, run_id: str = "run-going") -> Walk:
+def going(root: Path, run_id: str = "run-going", *, step_s: int = 1) -> Walk:
     """A run in the middle: one merged, one at work for the second time, one to be merged, two that wait."""
-    walk = Walk(root, dag_of(run_id, WAITS), request=HOSTILE, actor=HOSTILE)
+    walk = Walk(root, dag_of(run_id, WAITS), request=HOSTILE, actor=HOSTILE, step_s=step_s)
     walk.tell(happened.ForgeRunStarted())
     walk.finish("schema")
     walk.start("ledger")

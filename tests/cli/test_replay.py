@@ -37,7 +37,7 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.mark.req("P14")
 def test_a_run_that_would_go_the_same_way_is_told_line_by_line(repository: Path) -> None:
-    done = fairwitness("replay", "last", cwd=repository)
+    done = fairwitness("replay", cwd=repository)
     assert (done.returncode, done.stdout) == (0, _LINES)
     assert done.stderr == f"2 decisions of {RUN}, all as they were taken\n"
 

@@ -93,7 +93,7 @@ def test_a_run_that_stopped_goes_on_to_its_end(tmp_path: Path, before: tuple[Eve
     repository = begun(tmp_path, Task("task-01"))
     if before:
         tell(repository, *before)
-    done = fairwitness("resume", RUN, cwd=repository)
+    done = fairwitness("resume", cwd=repository)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert any(line.startswith("COMPLETED: 1/1 merged in ") for line in lines)

@@ -83,7 +83,7 @@ def test_two_tasks_with_two_rounds_each_have_gates_of_their_own(tmp_path: Path, 
         assert {row.tree for row in after.rows} == {here.side(head).tree}
     views = run_gates(here.deps.ledger, RUN)
     assert [(view.name, view.round) for view in views] == [("verify:task-01", 2), ("verify:task-02", 2)]
-    assert one_gate(views, "verify:task-01").answer == answer(here, "task-01", 2)
+    assert one_gate(RUN, views, "verify:task-01").answer == answer(here, "task-01", 2)
     assert answer(here, "task-03", 1) is None
     assert gate_answer(here.deps.ledger, RUN) is None
     assert verify(here.deps.ledger.database, RUN) == []

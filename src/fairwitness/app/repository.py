@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairwitness.errors import DatabaseUnusable
 from fairwitness.ledger.summary import holds_a_ledger
 
 if TYPE_CHECKING:
@@ -40,6 +41,21 @@ def state_in(root: Path) -> Path:
         return inside
     outside = user_state_folder(root)
     return outside if outside.is_dir() else inside
+
+
+def database_hint(root: Path) -> str:
+    """Return what to check if runs are missing; empty if nothing suggests that the database setting is wrong."""
+    state = state_in(root)
+    if os.environ.get(URL):
+        has_file = (state / DATABASE).exists()
+        return f"{URL} is set: unset it to see the runs in {state / DATABASE}" if has_file else ""
+    is_used = state.is_dir() and not (state / DATABASE).exists()
+    return f"{URL} is not set: set it if your runs are in Postgres" if is_used else ""
+
+
+def no_ledger(root: Path) -> DatabaseUnusable:
+    """Return the error for a repository without a ledger."""
+    return DatabaseUnusable(f"there is no ledger in {root} yet", next_step=database_hint(root) or "fairwitness status")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.app.run_records.forge import open_forge_run
-from fairwitness.app.views.detail import open_database, resolve_run, resolve_run_at
+from fairwitness.app.views.detail import FORGE, open_database, resolve_run, resolve_run_at
 from fairwitness.app.views.workers import has_engine, worker_on
 from fairwitness.contracts.forge.dag import DagOverlay
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
@@ -60,14 +60,14 @@ class DecidedRequest:
         return f"fairwitness {'watch' if self.is_carried else 'resume'} {self.view.run_id}"
 
 
-def listed(root: Path, wanted: str | None) -> tuple[str, tuple[ChangeRequestView, ...]]:
+def listed(root: Path, wanted: str) -> tuple[str, tuple[ChangeRequestView, ...]]:
     """Return the id of the run and its change requests, oldest first."""
     with _looked_into(root, wanted) as log:
         overlays = _overlays(log)
         return log.run_id, tuple(_look(log, each, overlays) for each in request_states(log).values())
 
 
-def shown_request(root: Path, cr_id: str, wanted: str | None) -> ChangeRequestView:
+def shown_request(root: Path, cr_id: str, wanted: str) -> ChangeRequestView:
     """Return one change request."""
     with _looked_into(root, wanted) as log:
         return _look(log, request_state(log, cr_id), _overlays(log))
@@ -100,9 +100,9 @@ def _decided(
 
 
 @contextmanager
-def _looked_into(root: Path, wanted: str | None) -> Iterator[ForgeLog]:
+def _looked_into(root: Path, wanted: str) -> Iterator[ForgeLog]:
     with open_database(root) as database:
-        yield ForgeLog(Ledger(database), resolve_run(database, wanted))
+        yield ForgeLog(Ledger(database), resolve_run(database, wanted, workflow=FORGE))
 
 
 def _overlays(log: ForgeLog) -> dict[str, DagOverlay]:

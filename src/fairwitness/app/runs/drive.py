@@ -10,7 +10,15 @@ from fairwitness.app.assembly.engine import FLOWS, EngineCallback, RunnerFactory
 from fairwitness.app.run_records.autopilot import open_autopilot_run, resume_autopilot, settled_verdicts
 from fairwitness.app.run_records.feature import ANSWERED, answered_keys, resume_feature
 from fairwitness.app.run_records.forge import refresh_files, resume_forge, settled_gates
-from fairwitness.app.views.detail import RESUMABLE
+from fairwitness.app.views.detail import (
+    LAST,
+    RESUMABLE,
+    next_command,
+    only_unfinished,
+    open_database,
+    read_detail,
+    resolve_run,
+)
 from fairwitness.app.views.followed_run import POLL_S, FollowedRun, ShowCallback
 from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.app.views.workers import has_engine
@@ -100,6 +108,24 @@ def refuse_undrivable(root: Path, view: RunView) -> None:
             f"{view.run_id} is a run of {view.workflow}, which cannot be driven yet",
             next_step=f"fairwitness events {view.run_id}",
         )
+
+
+def run_to_resume(root: Path) -> str:
+    """Return the run to resume if none is named: the only unfinished run, else the latest run if it can continue."""
+    with open_database(root) as database:
+        unfinished = only_unfinished(database)
+        if unfinished is not None:
+            return unfinished
+        view = read_detail(database, resolve_run(database, LAST)).view
+    if is_final(view):
+        why = f"is {view.word}"
+    elif can_go_on(root, view):
+        return view.run_id
+    else:
+        why = f"{view.word} and has no attempt left"
+    raise UsageError(
+        f"there is no run to resume: the latest, {view.run_id}, {why}", next_step=next_command(view, is_worked_on=False)
+    )
 
 
 def is_final(view: RunView) -> bool:

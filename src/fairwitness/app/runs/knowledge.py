@@ -6,7 +6,7 @@ from typing import Any
 
 from fairwitness.app.repository import state_in
 from fairwitness.app.run_records.feature import open_feature_run
-from fairwitness.app.views.detail import resolve_run_at
+from fairwitness.app.views.detail import FEATURE, resolve_run_at
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.runs.feature.instructions import apply, diff_of, proposals
@@ -31,7 +31,7 @@ class Proposal:
 
 def pending_proposals(root: Path, wanted: str) -> list[Proposal]:
     """Return the proposals of a run that are not applied."""
-    with open_feature_run(root, resolve_run_at(root, wanted)) as context:
+    with open_feature_run(root, resolve_run_at(root, wanted, workflow=FEATURE)) as context:
         found = []
         for number, update in enumerate(proposals(context), start=1):
             try:
@@ -44,7 +44,7 @@ def pending_proposals(root: Path, wanted: str) -> list[Proposal]:
 
 def apply_proposal(root: Path, wanted: str, number: int) -> str:
     """Apply a proposal in the name of the person; return the path of the changed file."""
-    with open_feature_run(root, resolve_run_at(root, wanted)) as context:
+    with open_feature_run(root, resolve_run_at(root, wanted, workflow=FEATURE)) as context:
         waiting = proposals(context)
         if not 1 <= number <= len(waiting):
             raise UsageError(

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairwitness.app.run_records.feature import order_of
+from fairwitness.app.views.detail import FEATURE
 from fairwitness.app.views.ledger import known_run, open_ledger
 from fairwitness.contracts.common.decisions import Decision
 from fairwitness.contracts.common.events import Envelope
@@ -61,7 +62,7 @@ def replay_in(root: Path, run: str) -> tuple[str, tuple[Replayed, ...]]:
     """Replay a run of a repository; return its id and its decisions in order."""
     ledger = open_ledger(root)
     try:
-        run_id = known_run(ledger, run)
+        run_id = known_run(ledger, run, workflow=FEATURE)
         return run_id, replay(ledger, run_id)
     finally:
         ledger.close()

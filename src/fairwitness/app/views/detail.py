@@ -1,6 +1,7 @@
 """The list of runs, one run in detail, and the resolution of a run's name."""
 
 import difflib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairwitness.app.repository import read_database
+from fairwitness.app.repository import URL, no_ledger, read_database
 from fairwitness.app.views.run import AUTOPILOT, NodeStage, NodeView, RunSummary, RunView, status_text
-from fairwitness.errors import DatabaseUnusable, UsageError
+from fairwitness.errors import UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.durations import seconds_between
 from fairwitness.kit.text import visible
@@ -19,7 +20,7 @@ from fairwitness.ledger import summary as ledger
 if TYPE_CHECKING:
     from fairwitness.db.base import Database
 
-LAST, FEATURE = "last", "feature"
+LAST, FEATURE, FORGE = "last", "feature", "forge"
 SHOWN = 20
 """The number of ended runs that a list shows; the others are only counted."""
 EVENTS, READ = 5, 25
@@ -108,44 +109,63 @@ def open_database(root: Path) -> Iterator["Database"]:
     """Open the ledger database of a repository for reading; raise `DatabaseUnusable` if there is none."""
     with read_database(root) as database:
         if database is None:
-            raise DatabaseUnusable(f"there is no ledger in {root} yet", next_step="fairwitness status")
+            raise no_ledger(root)
         yield database
 
 
-def resolve_run(database: "Database", wanted: str | None) -> str:
-    """Return the id of a run given by its id, its spelling in refs, or `last`; None means the only unfinished run."""
+def resolve_run(database: "Database", wanted: str | None, *, workflow: str | None = None) -> str:
+    """Return the id of a run given by its id, its spelling in refs, or `last`; None means the only unfinished run.
+
+    With `workflow`, `last` is the latest run of that workflow.
+    """
     runs = ledger.glance(database)
     if wanted is None:
-        return _only_unfinished([run.run_id for run in runs if not _course(database, run).is_over])
-    if wanted == LAST and runs:
-        return max(runs, key=lambda run: (run.began, run.run_id)).run_id
+        found = only_unfinished(database)
+        if found is None:
+            raise UsageError("there is no unfinished run", next_step="fairwitness status lists the ended runs")
+        return found
+    if wanted == LAST:
+        return _latest([run for run in runs if workflow in (None, run.workflow)], workflow)
     for run in runs:
         if wanted in (run.run_id, run.run_id.replace(":", "-")):  # the second form is used in git refs
             return run.run_id
-    raise UsageError(f"there is no run {visible(wanted)!r}", next_step=_near(wanted, [run.run_id for run in runs]))
+    near = _near(wanted, [run.run_id for run in runs])
+    if near:
+        listed = " or ".join(map(visible, near))
+        raise UsageError(
+            f"there is no run {visible(wanted)!r}", next_step=f"did you mean {listed}? `fairwitness status` lists all"
+        )
+    setting = "" if os.environ.get(URL) else f"; to see runs in Postgres, set {URL}"
+    raise UsageError(
+        f"there is no run {visible(wanted)!r} in {database.name}",
+        next_step=f"`fairwitness status` lists the runs{setting}",
+    )
 
 
-def resolve_run_at(root: Path, wanted: str | None) -> str:
+def resolve_run_at(root: Path, wanted: str | None, *, workflow: str | None = None) -> str:
     """Return the id of a run of the repository at `root`; see `resolve_run`."""
     with open_database(root) as database:
-        return resolve_run(database, wanted)
+        return resolve_run(database, wanted, workflow=workflow)
 
 
-def _only_unfinished(unfinished: Sequence[str]) -> str:
-    if len(unfinished) == 1:
-        return unfinished[0]
-    if not unfinished:
-        raise UsageError("there is no unfinished run", next_step="fairwitness status lists the ended runs")
-    listed = ", ".join(visible(run) for run in unfinished[:SHOWN])
-    raise UsageError(f"{len(unfinished)} runs are unfinished: {listed}", next_step="name one of them")
+def _latest(runs: Sequence[ledger.RunGlance], workflow: str | None) -> str:
+    if runs:
+        return max(runs, key=lambda run: (run.began, run.run_id)).run_id
+    raise UsageError(f"there is no {f'{workflow} ' if workflow else ''}run yet", next_step="fairwitness status")
 
 
-def _near(wanted: str, known: Sequence[str]) -> str:
+def only_unfinished(database: "Database") -> str | None:
+    """Return the id of the only unfinished run, or None; raise `UsageError` if there are several."""
+    unfinished = [run.run_id for run in ledger.glance(database) if not _course(database, run).is_over]
+    if len(unfinished) > 1:
+        listed = ", ".join(visible(run) for run in unfinished[:SHOWN])
+        raise UsageError(f"{len(unfinished)} runs are unfinished: {listed}", next_step="name one of them")
+    return unfinished[0] if unfinished else None
+
+
+def _near(wanted: str, known: Sequence[str]) -> list[str]:
     begins = [run for run in known if wanted and run.startswith(wanted)]
-    near = (begins or difflib.get_close_matches(wanted, known, n=3))[:3]
-    if not near:
-        return "fairwitness status"
-    return f"did you mean {' or '.join(visible(run) for run in near)}? `fairwitness status` lists all"
+    return (begins or difflib.get_close_matches(wanted, known, n=3))[:3]
 
 
 @dataclass(frozen=True, slots=True)

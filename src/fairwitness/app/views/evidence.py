@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairwitness.app.run_records.feature import open_feature_run
-from fairwitness.app.views.detail import resolve_run_at
+from fairwitness.app.views.detail import FEATURE, resolve_run_at
 from fairwitness.app.views.ledger import open_ledger
 from fairwitness.contracts.common.evidence import Execution
 from fairwitness.errors import StoreError, UsageError
@@ -24,7 +24,7 @@ class StoredBundle(NamedTuple):
 
 def bundle_of(root: Path, wanted: str) -> StoredBundle:
     """Return the bundle of a run, read by the hash that its commit names."""
-    run_id = resolve_run_at(root, wanted)
+    run_id = resolve_run_at(root, wanted, workflow=FEATURE)
     with open_feature_run(root, run_id) as context:
         path = context.layout.evidence_bundle
         digest = context.state().artifacts.get(path)

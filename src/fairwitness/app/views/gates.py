@@ -4,16 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.gates import Blocked, Gate, Open
+from fairwitness.contracts.common.gates import Blocked, Open
 from fairwitness.contracts.common.vocabulary import Size
 from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.contracts.verify.report import VerifySubject as Verified
 from fairwitness.errors import UsageError
+from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.subjects import RowSubject, subjects
 from fairwitness.rules import gates
 from fairwitness.verify.gate_answer import gate_answer
 
+_LISTED = 12
 _REVIEWS = {f"-{scope.value}-review": scope for scope in ReviewScope}
 
 
@@ -80,16 +82,16 @@ def _review_gates(ledger: Ledger, run_id: str, subject: RowSubject, scope: Revie
     return [GateView(subject.task_id, round_, answer) for answer in answers]
 
 
-def one_gate(views: tuple[GateView, ...], wanted: str) -> GateView:
+def one_gate(run_id: str, views: tuple[GateView, ...], wanted: str) -> GateView:
     """Return the named gate: `EG-2:task-03`, or `EG-2` if only one task has it."""
-    known = {gate.value for gate in Gate}
-    if wanted.split(":", 1)[0] not in known:
-        raise UsageError(f"there is no gate {wanted!r}", next_step=f"the gates are {', '.join(sorted(known))}")
     fitting = [view for view in views if wanted in (view.name, view.answer.gate.value)]
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        raise UsageError(f"the run has no gate {wanted!r} yet", next_step="fairwitness ledger gates RUN")
+        known = ", ".join(view.name for view in views[:_LISTED])
+        more = f" and {len(views) - _LISTED} more: fairwitness ledger gates {run_id}" if len(views) > _LISTED else ""
+        next_step = f"its gates are {known}{more}" if views else f"fairwitness status {run_id}"
+        raise UsageError(f"run {run_id} has no gate {visible(wanted)!r}", next_step=next_step)
     raise UsageError(
         f"{wanted!r} could be {' or '.join(view.name for view in fitting)}", next_step="name it with its task"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.app.text import safe_line, seconds_between
-from fairwitness.app.views.detail import open_database, read_detail, resolve_run
+from fairwitness.app.views.detail import FORGE, open_database, read_detail, resolve_run
 from fairwitness.app.views.run import NodeStage, NodeView, RunView
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState, NodeType
@@ -47,19 +47,19 @@ class GraphView:
     edges: tuple[tuple[str, str], ...]
 
 
-def graph_view(root: Path, wanted: str | None) -> GraphView:
+def graph_view(root: Path, wanted: str) -> GraphView:
     """Return the current graph of a run."""
     with open_database(root) as database:
-        log = RunLog(Ledger(database), resolve_run(database, wanted))
+        log = RunLog(Ledger(database), resolve_run(database, wanted, workflow=FORGE))
         _, dag = _effective(log)
         detail = read_detail(database, log.run_id)
         return _graph_view(dag, detail.view, detail.now)
 
 
-def plain_graph(root: Path, wanted: str | None) -> dict[str, Any]:
+def plain_graph(root: Path, wanted: str) -> dict[str, Any]:
     """Return the graph as the documents that forge writes: graph, node status, and run state."""
     with open_database(root) as database:
-        log = RunLog(Ledger(database), resolve_run(database, wanted))
+        log = RunLog(Ledger(database), resolve_run(database, wanted, workflow=FORGE))
         base, dag = _effective(log)
         state = fold_forge(log.ledger.events(log.run_id), base, max_attempts=log.begun().options.max_attempts)
     if isinstance(state, Problem):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairwitness.app.repository import DATABASE, URL, state_in
+from fairwitness.app.repository import DATABASE, URL, database_hint, no_ledger, state_in
+from fairwitness.app.views.detail import LAST, resolve_run
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.db.migrations import check_version
@@ -18,6 +19,7 @@ from fairwitness.kit.text import visible
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import MIGRATIONS, Ledger
 from fairwitness.ledger.queries import BY_NAME, Canned
+from fairwitness.ledger.summary import glance
 from fairwitness.ledger.verify import hash_at, verify
 
 EXPORTS = "docs/feature/*/verification-ledger.db"
@@ -43,11 +45,12 @@ def open_ledger(root: Path) -> Ledger:
 
         database = PostgresDatabase(url)
         if check_version(database, len(MIGRATIONS)) == 0:
-            raise DatabaseUnusable(f"{database.name} holds no ledger yet", next_step="begin a run first")
+            hint = database_hint(root)
+            raise DatabaseUnusable(f"{database.name} holds no ledger yet", next_step=hint or "begin a run first")
         return Ledger(database)
     file = state_in(root) / DATABASE
     if not file.exists():
-        raise DatabaseUnusable(f"there is no ledger in {root} yet", next_step="fairwitness status")
+        raise no_ledger(root)
     return Ledger.read_only(file)
 
 
@@ -112,7 +115,7 @@ def run_query(root: Path, query: Canned, value: str | None) -> list[dict[str, An
     """Return the rows of a canned query by column; texts are safe for a terminal."""
     ledger = open_ledger(root)
     try:
-        values = [known_run(ledger, str(value)) if wanted == "run" else str(value) for wanted in query.parameters]
+        values = [judged_run(ledger, str(value)) if wanted == "run" else str(value) for wanted in query.parameters]
         return [
             {column: _plain(cell) for column, cell in zip(query.columns, row, strict=True)}
             for row in ledger.database.read(query.sql, values)
@@ -127,15 +130,23 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, int | float) else float(value)
 
 
-def known_run(ledger: Ledger, wanted: str) -> str:
-    """Return the id of a run given by its id, its spelling in refs, or `last`."""
+def known_run(ledger: Ledger, wanted: str, *, workflow: str | None = None) -> str:
+    """Return the id of a run given by its id, its spelling in refs, or `last`.
+
+    Verifications are runs, too, but have no events: one of them is `last` only if there is no other run.
+    """
     runs = ledger.runs()
-    if wanted == "last" and runs:
+    named = next((run_id for run_id in runs if wanted in (run_id, run_ref(run_id))), None)
+    if named is None and wanted == LAST and runs and workflow is None and not glance(ledger.database):
         return max(runs)
-    for run_id in runs:
-        if wanted in (run_id, run_ref(run_id)):
-            return run_id
-    raise UsageError(f"the ledger has no run {wanted!r}", next_step="fairwitness status")
+    return named or resolve_run(ledger.database, wanted, workflow=workflow)
+
+
+def judged_run(ledger: Ledger, wanted: str) -> str:
+    """Return the id of a run, where `last` is the run or verification with the latest row of evidence."""
+    latest = "SELECT run_id FROM anvil_checks ORDER BY id DESC LIMIT 1"
+    rows = ledger.database.read(latest) if wanted == LAST else ()
+    return str(rows[0][0]) if rows else known_run(ledger, wanted)
 
 
 def follow_events(ledger: Ledger, run_id: str, *, after: int = 0, keep_on: bool = False) -> Iterator[Envelope]:

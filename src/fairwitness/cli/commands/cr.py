@@ -25,10 +25,10 @@ def command() -> None:
 
 
 @command.command(name="list")
-@click.argument("run", required=False)
+@click.argument("run", default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def list_all(run: str | None, as_json: bool) -> int:
-    """List the change requests of RUN (an id, or `last`; default: the only unfinished run)."""
+def list_all(run: str, as_json: bool) -> int:
+    """List the change requests of RUN (default: the latest forge run)."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.change_requests import listed
 
@@ -48,10 +48,10 @@ def list_all(run: str | None, as_json: bool) -> int:
 
 @command.command(name="show")
 @click.argument("cr", metavar="CR")
-@click.argument("run", required=False)
+@click.argument("run", default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show(cr: str, run: str | None, as_json: bool) -> int:
-    """Show what change request CR asks for, why, and its result."""
+def show(cr: str, run: str, as_json: bool) -> int:
+    """Show what change request CR of RUN (default: the latest forge run) asks for, why, and its result."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.change_requests import shown_request
 

@@ -41,11 +41,11 @@ def command() -> None:
 
 
 @command.command(name="show")
-@click.argument("run")
+@click.argument("run", default="last")
 @click.option("--dot", "as_dot", is_flag=True, help="Print Graphviz source: fairwitness dag show RUN --dot | dot -Tsvg")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the graph, its status, the run's state.")
 def show(run: str, as_dot: bool, as_json: bool) -> int:
-    """Show every node of RUN (an id, or `last`): its state, attempt, and what it waits for.
+    """Show every node of RUN (default: the latest forge run): its state, attempt, and what it waits for.
 
     A star marks the critical path of what is not merged yet.
     """

@@ -20,7 +20,7 @@ def command() -> None:
 @click.argument("run", default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def bundle(run: str, as_json: bool) -> int:
-    """Print the evidence bundle of RUN (an id, or `last`) that its commit names."""
+    """Print the evidence bundle of RUN (default: the latest feature run) that its commit names."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.text import safe_lines
     from fairwitness.app.views.evidence import bundle_of

@@ -13,7 +13,7 @@ from fairwitness.cli.screens.prompts import print_question
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(as_json: bool) -> int:
     """List the questions that wait for you and how to answer them. Exit code 4 if there is one."""
-    from fairwitness.app.repository import repository_root
+    from fairwitness.app.repository import database_hint, repository_root
     from fairwitness.app.views.inbox import inbox
 
     root = repository_root(Path.cwd())
@@ -23,7 +23,7 @@ def command(as_json: bool) -> int:
         click.echo(json.dumps({"waiting": questions}, indent=2, ensure_ascii=False))
     elif not waiting:
         click.echo("No approvals pending.")
-        click.echo("next:  fairwitness status", err=True)
+        click.echo(f"next:  {database_hint(root) or 'fairwitness status'}", err=True)
     for each in () if as_json else waiting:
         print_question(each)
         options = "|".join(option.id for option in each.question.options)

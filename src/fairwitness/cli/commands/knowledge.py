@@ -18,9 +18,14 @@ _MARGIN = "    "
 _LONG = 4000
 
 
-@click.group(name="knowledge", context_settings=_SETTINGS)
-def command() -> None:
-    """What runs learned about this repository. Later runs read it as data, never as instructions."""
+@click.group(name="knowledge", context_settings=_SETTINGS, invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> int:
+    """What runs learned about this repository. Later runs read it as data, never as instructions.
+
+    Without a command: list it.
+    """
+    return int(context.invoke(list_all, as_json=False)) if context.invoked_subcommand is None else ExitCode.REACHED
 
 
 @command.command(name="list")
@@ -64,7 +69,10 @@ def forget(key: str, as_json: bool) -> int:
 @click.argument("run", default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def proposals(run: str, as_json: bool) -> int:
-    """Show the changes to instruction files that RUN (an id, or `last`) proposed and that are not applied."""
+    """Show the changes to instruction files that RUN proposed and that are not applied.
+
+    Without RUN: the latest feature run.
+    """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.knowledge import pending_proposals
 

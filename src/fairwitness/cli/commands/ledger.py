@@ -3,11 +3,14 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fairwitness.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from fairwitness.app.views.gates import GateView
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -49,17 +52,21 @@ def _verdict(runs: int, found: int) -> str:
 
 
 @command.command(name="gates")
-@click.argument("run")
+@click.argument("run", default="last")
 @click.option(
     "--size", type=click.Choice(["Standard", "Large"]), default="Large", help="The size to assume for the tasks."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def gates_command(run: str, size: str, as_json: bool) -> int:
-    """Show every gate of RUN (an id, or `last`). Exit code 1 if one is blocked.
+    """Show every gate of RUN (default: the one with the latest evidence). Exit code 1 if one is blocked.
 
     The ledger does not hold the size of a task; without --size the stricter threshold applies.
     """
-    views = gate_views(run, size)
+    return show_gates(*gate_views(run, size), as_json=as_json)
+
+
+def show_gates(run_id: str, views: "tuple[GateView, ...]", *, as_json: bool) -> int:
+    """Print every gate of a run and return the exit code: 1 if one is blocked."""
     if as_json:
         click.echo(json.dumps([view.plain() for view in views], indent=2, ensure_ascii=False))
     else:
@@ -67,20 +74,21 @@ def gates_command(run: str, size: str, as_json: bool) -> int:
             answer = view.answer
             tail = f"  missing: {', '.join(answer.missing)}" if answer.answer == "blocked" else ""
             click.echo(f"{answer.answer.upper():<8} {view.name:<28} {answer.count} of {answer.threshold}{tail}")
-        click.echo(f"next:  fairwitness gate explain {run} GATE", err=True)
+        click.echo(f"next:  fairwitness gate explain {run_id} GATE", err=True)
     return ExitCode.GATE_SHUT if any(view.answer.answer == "blocked" for view in views) else ExitCode.REACHED
 
 
-def gate_views(run: str, size: str) -> tuple[Any, ...]:
-    """Return the gates of a run of this repository."""
+def gate_views(run: str, size: str) -> "tuple[str, tuple[GateView, ...]]":
+    """Return the id of a run of this repository, and its gates."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.gates import run_gates
-    from fairwitness.app.views.ledger import known_run, open_ledger
+    from fairwitness.app.views.ledger import judged_run, open_ledger
     from fairwitness.contracts.common.vocabulary import Size
 
     ledger = open_ledger(repository_root(Path.cwd()))
     try:
-        return run_gates(ledger, known_run(ledger, run), size=Size(size))
+        run_id = judged_run(ledger, run)
+        return run_id, run_gates(ledger, run_id, size=Size(size))
     finally:
         ledger.close()
 
@@ -92,7 +100,10 @@ def gate_views(run: str, size: str) -> tuple[Any, ...]:
 @click.option("--sql", "show_sql", is_flag=True, help="Print the SQL instead of running it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def query_command(name: str | None, value: str | None, list_them: bool, show_sql: bool, as_json: bool) -> int:
-    """Run the query NAME; VALUE is the run (or `last`), or the file for instruction-history."""
+    """Run the query NAME; VALUE is a run, or the file for instruction-history.
+
+    Without VALUE: the run with the latest evidence.
+    """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views import ledger as service
 
@@ -103,8 +114,10 @@ def query_command(name: str | None, value: str | None, list_them: bool, show_sql
     if show_sql:
         click.echo(query.sql)
         return ExitCode.REACHED
-    if query.parameters and value is None:
-        raise click.UsageError(f"the query {name} wants a {query.parameters[0]}")
+    if value is None and query.parameters:
+        if query.parameters[0] != "run":
+            raise click.UsageError(f"the query {name} wants a {query.parameters[0]}")
+        value = "last"
     rows = service.run_query(repository_root(Path.cwd()), query, value)
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))

@@ -21,7 +21,7 @@ _SHOWN = 160
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="An exported verification-ledger.db.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def command(run: str | None, file: Path | None, as_json: bool) -> int:
-    """Repeat every decision of RUN (an id, or `last`) from the recorded facts.
+    """Repeat every decision of RUN (default: the latest feature run) from the recorded facts.
 
     Exit code 6 if a decision differs, or if the recorded events do not follow from it.
     """
@@ -30,10 +30,8 @@ def command(run: str | None, file: Path | None, as_json: bool) -> int:
 
     if file is not None:
         run_id, replayed = replay_file(file, run)
-    elif run is None:
-        raise click.UsageError("no run given: fairwitness replay RUN, or fairwitness replay --file FILE")
     else:
-        run_id, replayed = replay_in(repository_root(Path.cwd()), run)
+        run_id, replayed = replay_in(repository_root(Path.cwd()), run or "last")
     flipped = [decision for decision in replayed if decision.flips]
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(decision) for decision in replayed], indent=2, ensure_ascii=False))

@@ -9,17 +9,17 @@ from fairwitness.cli.exit_codes import ExitCode
 
 
 @click.command(name="report", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run")
+@click.argument("run", default="last")
 @click.option("--out", type=click.Path(path_type=Path), help="The file to write. Default: below .fairwitness/reports.")
 @click.option("--force", is_flag=True, help="Replace a file that is not a report.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(run: str, out: Path | None, force: bool, as_json: bool) -> int:
-    """Write RUN (an id, or `last`) as one HTML file: steps, decisions, evidence, gates, reviews, cost.
+    """Write RUN (default: the latest run) as one HTML file: steps, decisions, evidence, gates, reviews, cost.
 
     \b
     Examples:
-      fairwitness report last
-      fairwitness report last --out run.html
+      fairwitness report
+      fairwitness report --out run.html
     """
     from fairwitness.app.report.builder import write_report
     from fairwitness.app.repository import repository_root

@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a JSON object on its own line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def command(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
-    """Continue RUN (an id, or `last`; default: the only unfinished run) until it ends.
+    """Continue RUN until it ends.
 
-    A run that was paused, cancelled, killed or stopped continues where it was. A run that another worker executes is
-    only shown. The exit codes are those of `fairwitness watch`.
+    Without RUN: the only unfinished run, or the latest run if it failed and can continue. A run that was paused,
+    cancelled, killed or stopped continues where it was. A run that another worker executes is only shown. The exit
+    codes are those of `fairwitness watch`.
     """
     from fairwitness.app.repository import repository_root
+    from fairwitness.app.runs.drive import run_to_resume
     from fairwitness.app.views.followed_run import follow_run
     from fairwitness.cli.screens.run import output_mode
 
     asked = output_mode(plain, as_lines, as_json)
     root = repository_root(Path.cwd())
-    with follow_run(root, run, after=asked.after) as followed:
+    with follow_run(root, run or run_to_resume(root), after=asked.after) as followed:
         return resume_run(root, followed, asked)
 
 

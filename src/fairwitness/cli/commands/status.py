@@ -38,8 +38,10 @@ def command(run: str | None, all_runs: bool, as_json: bool) -> int:
         listed = [{name: getattr(line, name) for name in line.__slots__} for line in lines]
         click.echo(json.dumps({"root": str(root), "runs": listed}))
     elif not lines:
+        from fairwitness.app.repository import database_hint
+
         click.echo(f"No runs in {root} yet.")
-        click.echo("next:  fairwitness demo", err=True)
+        click.echo(f"next:  {database_hint(root) or 'fairwitness demo'}", err=True)
     else:
         names = max(cells(line.run_id) for line in lines)
         for line in lines:

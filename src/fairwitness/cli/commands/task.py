@@ -18,17 +18,17 @@ def command() -> None:
 
 @command.command(name="show")
 @click.argument("task")
-@click.argument("run", required=False, default="last")
+@click.argument("run", default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(task: str, run: str, as_json: bool) -> int:
-    """Show TASK of RUN (an id; default: the last run): its document, attempts and walkthroughs."""
+    """Show TASK of RUN (default: the latest forge run): its document, attempts and walkthroughs."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.text import safe_lines
-    from fairwitness.app.views.detail import resolve_run_at
+    from fairwitness.app.views.detail import FORGE, resolve_run_at
     from fairwitness.app.views.task import read_task
 
     root = repository_root(Path.cwd())
-    view = read_task(root, resolve_run_at(root, run), task)
+    view = read_task(root, resolve_run_at(root, run, workflow=FORGE), task)
     if as_json:
         click.echo(json.dumps(view.plain()))
         return ExitCode.REACHED
