@@ -27,7 +27,7 @@ from fairwitness.rules import graph_events
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.graph_run import AttemptStage, GraphRun
 from fairwitness.rules.schedule import collected, ready_nodes
-from fairwitness.runs.graph.run_log import RunLog
+from fairwitness.runs.graph.log import GraphLog
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 COMMIT, TREE = "b" * 40, "c" * 40
@@ -77,7 +77,7 @@ class Walk:
         if isinstance(where, Path):
             where = Ledger.open_file(where / ".fairwitness" / "evidence.db", clock=clock)
         self.ledger = where
-        self.log = RunLog(self.ledger, dag.runId, clock=clock)
+        self.log = GraphLog(self.ledger, dag.runId, clock=clock)
         self.log.begin(
             dag,
             GraphOptions(target=f"fairwitness/{run_ref(dag.runId)}/target", max_attempts=max_attempts),

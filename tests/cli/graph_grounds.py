@@ -12,7 +12,7 @@ from cli.runner import FAIRWITNESS
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.graph.orders import GraphOptions
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.runs.graph.run_log import RunLog
+from fairwitness.runs.graph.log import GraphLog
 from fairwitness.sandbox.probe import probe
 from support.graph.begin import begin_graph
 from support.graph.team import RUN, Task, dag_of, documents_of, lay_out, record
@@ -45,7 +45,7 @@ def tell(repository: Path, *events: EventData, run_id: str = RUN) -> None:
     """Something happens in a run that nobody carries."""
     ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
     try:
-        RunLog(ledger, run_id).write(lambda _now: events)
+        GraphLog(ledger, run_id).write(lambda _now: events)
     finally:
         ledger.close()
 

@@ -125,7 +125,7 @@ def _forge(
     told = DecisionTaken(number=3, kind="halt", reason=str(detail["decision"]["reason"]))
 
     def write(record: Record) -> None:
-        record.observation(context.new_observation(f"{DECISION}:3", DECISION, "halt", detail))
+        record.observation(context.observation(f"{DECISION}:3", DECISION, "halt", detail))
         if tells:
             write_events(record, (told,), context.now())
 

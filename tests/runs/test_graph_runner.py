@@ -19,7 +19,7 @@ from fairwitness.git import quarantine
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.next_forge_move import ForgeMove, ForgeMoveKind
 from fairwitness.runs.forge.runner import ForgeRunner
-from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
+from fairwitness.runs.graph.log import GRAPH, GraphLog, plain_graph
 from fairwitness.sandbox.probe import probe
 from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
@@ -95,7 +95,7 @@ def child_of(person: Person, parent: str) -> str:
 
 @pytest.mark.req("F6")
 def test_a_run_id_is_given_once(person: Person, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=f"there is a run {RUN} already"):
+    with pytest.raises(UsageError, match=f"run {RUN} exists already"):
         begin(person.folder, tmp_path)
 
 
@@ -158,14 +158,14 @@ def test_nothing_is_added_to_a_run_that_has_ended(person: Person, runner: ForgeR
 FEATURE = "2026-02-26T14:30:00Z"
 
 
-def log_of(ledger: Ledger, number: int) -> RunLog:
+def log_of(ledger: Ledger, number: int) -> GraphLog:
     """The book of one of a feature run's graphs, which is written down."""
     phase = str(number)
-    log = RunLog(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase)
+    log = GraphLog(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase)
     options = GraphOptions(target=TARGET, first_attempt=number, max_attempts=number, phase=phase)
     dag = dag_of(TASKS).model_copy(update={"runId": FEATURE})
     detail = plain_graph(dag, options, "abc1234", {}, {})
-    seen = log.seen(f"{GRAPH}:{phase}", GRAPH, FEATURE, detail, MOMENT)
+    seen = log.observation(f"{GRAPH}:{phase}", GRAPH, FEATURE, detail, MOMENT)
     ledger.record(FEATURE, lambda record: record.observation(seen))
     return log
 
@@ -196,7 +196,7 @@ def test_a_run_of_graphs_has_no_graph_that_was_never_begun(tmp_path: Path) -> No
     log_of(ledger, 1)
     for phase in (None, "2"):
         with pytest.raises(UsageError, match="is no run of a graph"):
-            RunLog(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase).begun()
+            GraphLog(ledger, FEATURE, workflow=Workflow.FEATURE, phase=phase).begun()
     ledger.close()
 
 
@@ -213,6 +213,6 @@ def test_what_the_run_itself_tells_is_let_pass_by_its_graphs(tmp_path: Path) -> 
             "settings_hash": f"sha256:{'0' * 64}",
         }
     )
-    RunLog(ledger, FEATURE, workflow=Workflow.FEATURE).write(lambda _now: [began])
+    GraphLog(ledger, FEATURE, workflow=Workflow.FEATURE).write(lambda _now: [began])
     assert (log.run().seq, log.run().nodes["task-01"].currentAttempt) == (1, 1)
     ledger.close()

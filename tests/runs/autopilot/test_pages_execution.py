@@ -78,7 +78,7 @@ Evidence and confidence are claims of the executor; the mini-verification is ano
 
 | Task | Status | Commit | Mini-verification | Debug attempts | Took |
 | --- | --- | --- | --- | --- | --- |
-| `05-01` | COMPLETED | `abc1234` | PASS | 0 | 1 min 35 s |
+| `05-01` | COMPLETED | `abc1234` | PASS | 0 | 1m 35s |
 | `05-02` | **FAILED** | none | **FAIL** | 2 | not known |
 | `05-03` | **NEEDS_REVIEW** | none | **NOT RUN** | 0 | not known |
 

@@ -156,6 +156,6 @@ def test_no_number_is_too_large_to_be_shown() -> None:
 
 def test_numbers_come_with_their_words() -> None:
     assert [of_ten(8.2), of_ten(9), of_ten(9.25), minutes(25), milliseconds(1234)] == snapshot(
-        ["8.2 of 10", "9.0 of 10", "9.25 of 10", "25 min 00 s", "1.2 s"]
+        ["8.2 of 10", "9.0 of 10", "9.25 of 10", "25m 0s", "1.2s"]
     )
     assert [percent(0.6667), tokens(1), tokens(110_000)] == snapshot(["66.7 %", "1 token", "110,000 tokens"])

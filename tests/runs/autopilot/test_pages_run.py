@@ -110,14 +110,14 @@ Commits that closed gaps: `abc1234`, `def5678`.
 | Phases that failed | 1 |
 | Phases put to a person | 0 |
 | Mean alignment score | 7.8 of 10 |
-| Time from start to end | 2 h 15 min 00 s |
+| Time from start to end | 2h 15m |
 | Tokens, as estimated before | 425,000 tokens |
 | Debug attempts | 2 |
 | New plans | 0 |
 
 | Phase | Status | Score | Tokens, estimated | Took |
 | --- | --- | --- | --- | --- |
-| 7 | `completed` | 8.2 of 10 | 110,000 tokens | 25 min 00 s |
+| 7 | `completed` | 8.2 of 10 | 110,000 tokens | 25m 0s |
 
 | Failure | Meaning | Times |
 | --- | --- | --- |
@@ -268,9 +268,9 @@ It stopped at 2026-02-09T16:39:00Z in phase 6.3, step execute, and is **paused**
 
 | Phase | Status | Score | Tokens used | Debug attempts | New plans | Took | Diagnostic |
 | --- | --- | --- | --- | --- | --- | --- | --- |
-| 6.1 | `completed` | 8.2 of 10 | 85,000 tokens | 0 | 0 | 41 min 45 s | `.autopilot/diagnostics/phase-6.1-confidence.md` |
+| 6.1 | `completed` | 8.2 of 10 | 85,000 tokens | 0 | 0 | 41m 45s | `.autopilot/diagnostics/phase-6.1-confidence.md` |
 | 6.2 | `needs_human_verification` | not rated | 41,000 tokens | 0 | 0 | not known | none |
-| 6.3 | `in_progress` | not rated | 12,000 tokens | 0 | 0 | 29 min 00 s so far | none |
+| 6.3 | `in_progress` | not rated | 12,000 tokens | 0 | 0 | 29m 0s so far | none |
 | 6a | `failed` | not rated | 0 tokens | 0 | 0 | not known | none |
 | 7 | `not_started` | not rated | 0 tokens | 0 | 0 | not started | none |
 
@@ -284,14 +284,14 @@ It stopped at 2026-02-09T16:39:00Z in phase 6.3, step execute, and is **paused**
 
 ## What the run has used
 
-450,000 tokens, 3 h 00 min 00 s; 5 phases completed, 0 failed; 2 debug attempts, 0 new plans.
+450,000 tokens, 3h 0m; 5 phases completed, 0 failed; 2 debug attempts, 0 new plans.
 
 ## The last events (at most 20)
 
 | When | Phase | Step | Event | Details |
 | --- | --- | --- | --- | --- |
 | 2026-02-09T14:31:00Z | 6.1 | execute | `task_completed` | {"task":"task_01","commit":"abc1234"} |
-""")  # a table has as many columns as it has  # noqa: E501
+""")  # a table has as many columns as it has
 
 
 @pytest.mark.req("A6")
@@ -303,7 +303,7 @@ def test_every_status_says_how_to_go_on() -> None:
             "running": "- it was interrupted, and resumes where it was: `fairwitness resume run-2026-02-09-143052`",
             "paused": "- fix the cause, then resume: `fairwitness resume run-2026-02-09-143052`",
             "completed": "- nothing is left to do",
-            "failed": "- it does not continue by itself; once the cause is fixed: `fairwitness resume run-2026-02-09-143052`",  # noqa: E501
+            "failed": "- it does not continue by itself; once the cause is fixed: `fairwitness resume run-2026-02-09-143052`",
         }
     )
 

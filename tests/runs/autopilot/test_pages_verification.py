@@ -69,9 +69,9 @@ Run by Fair Witness itself, inside its bounds: this is evidence.
 
 | Criterion | Command | Exit Code | Output (truncated) | Assessment | Took |
 | --- | --- | --- | --- | --- | --- |
-| Tokens carry lines | `pytest -q 2>&1` | 0 | 14 passed | VERIFIED | 1 min 01 s |
+| Tokens carry lines | `pytest -q 2>&1` | 0 | 14 passed | VERIFIED | 1m 1s |
 | Build succeeds | npm run build 2>\\&1 \\| tail | 1 | stderr: Error: Module not found | **FAILED** | 900 ms |
-| Tokens carry lines | `pytest -q 2>&1` | none | it printed nothing | **TIMEOUT** | 1 min 00 s |
+| Tokens carry lines | `pytest -q 2>&1` | none | it printed nothing | **TIMEOUT** | 1m 0s |
 
 A command that timed out, broke its bounds or was lost has shown nothing; it counts as missing.
 
@@ -159,7 +159,7 @@ Run by Fair Witness itself, inside its bounds: this is evidence.
 
 | Criterion | Command | Exit Code | Output (truncated) | Assessment | Took |
 | --- | --- | --- | --- | --- | --- |
-| Tokens carry lines | `pytest -q 2>&1` | 0 | 14 passed | VERIFIED | 1 min 01 s |
+| Tokens carry lines | `pytest -q 2>&1` | 0 | 14 passed | VERIFIED | 1m 1s |
 
 ## Automated checks
 

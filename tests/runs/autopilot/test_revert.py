@@ -309,7 +309,9 @@ def test_a_strangers_commit_before_the_phase_stays_and_is_in_nobodys_way(flight:
 
 
 def record_prepared(flight: Flight, prepared: AttemptStart) -> None:
-    seen = flight.log.seen("prepared:p6.1-b:1", "prepared", "branch", dict(prepared.plain()), NOW, task_id="p6.1-b")
+    seen = flight.log.observation(
+        "prepared:p6.1-b:1", "prepared", "branch", dict(prepared.plain()), NOW, task_id="p6.1-b"
+    )
 
     def write(record: Record) -> None:
         record.observation(seen)

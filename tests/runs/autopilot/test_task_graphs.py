@@ -18,7 +18,7 @@ from fairwitness.errors import InternalError
 from fairwitness.rules.dag import dag_problems
 from fairwitness.runs.autopilot.task_checks import category_of, category_of_runs, failures, problems_of, task_commands
 from fairwitness.runs.autopilot.task_graphs import TaskNode, begin_graph, graph_of, graphs_of, logged, rest_of
-from fairwitness.runs.graph.run_log import GRAPH
+from fairwitness.runs.graph.log import GRAPH
 from runs.autopilot.site import RUN, TARGET, pass_of
 from runs.autopilot.workyard import Yard, made, node, opened, task
 from runs.autopilot.written import executed, mini_verifier

@@ -113,7 +113,7 @@ def call(
     ended = DispatchFinished(dispatch_id=dispatch_id, status=status, duration_ms=5, tokens=2, cause=cause)
 
     def write(record: Record) -> None:
-        record.observation(context.new_observation(key, "dispatch-ended", dispatch_id, detail, tree=tree))
+        record.observation(context.observation(key, "dispatch-ended", dispatch_id, detail, tree=tree))
         record.claim(claim)
         write_events(record, (ended,), context.now(), attempt=attempt)
 

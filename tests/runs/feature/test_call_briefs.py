@@ -172,7 +172,7 @@ def test_what_the_review_left_open_binds_the_planner(context: FeatureContext) ->
         detail: dict[str, object] = {"decision": each.plain()}
         context.write(
             lambda record, number=number, detail=detail: record.observation(  # type: ignore[misc]  # defaults bind the loop's values
-                context.new_observation(f"{DECISION}:{number}", DECISION, "advance", detail)
+                context.observation(f"{DECISION}:{number}", DECISION, "advance", detail)
             )
         )
     brief = brief_of(context, FeatureBriefs(context), _call(Step.PLAN, "planner"), context.order.base_commit)

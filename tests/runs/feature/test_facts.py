@@ -471,7 +471,7 @@ def test_the_whole_change_is_what_was_proven_last(context: FeatureContext) -> No
             "commit": context.order.base_commit,
             "files": files,
         }
-        seen = context.new_observation(f"{WHOLE}:{life}", WHOLE, WHOLE, detail, tree=tree)
+        seen = context.observation(f"{WHOLE}:{life}", WHOLE, WHOLE, detail, tree=tree)
         context.write(lambda record, seen=seen: record.observation(seen))  # type: ignore[misc]  # a default binds the loop's value
         whole = facts_of(context).whole
         assert whole is not None

@@ -151,7 +151,7 @@ def _prove(bench: Bench, node: str = TASK) -> Any:
     }
     key = f"attempt:{node}:{order.attempt}"
     if bench.context.ledger.observation(bench.context.run_id, key) is None:
-        seen = bench.context.new_observation(key, "attempt", node, detail, task_id=node, tree=tree)
+        seen = bench.context.observation(key, "attempt", node, detail, task_id=node, tree=tree)
         bench.context.write(lambda record: record.observation(seen))
     candidate = Candidate(node=node, commit=hash_of(node), tree=tree)
     return asyncio.run(bench.runner(node).prove(order, bench.prepared(), candidate))

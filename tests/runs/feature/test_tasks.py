@@ -32,7 +32,7 @@ from fairwitness.runs.feature.tasks import (
     task_of,
     waiver_of,
 )
-from fairwitness.runs.graph.run_log import GRAPH, RunLog
+from fairwitness.runs.graph.log import GRAPH, GraphLog
 from runs.feature.contexts import context as made
 from runs.feature.git_runs import dies
 from runs.feature.run_events import ask, attempt, enter, played, reopened, resume
@@ -133,7 +133,7 @@ def test_a_graph_has_one_attempt_of_its_own_number_and_its_own_phase(context: Fe
         options = GraphOptions.model_validate(row.detail["options"])
         assert (options.first_attempt, options.max_attempts, options.phase) == (number, number, str(number))
         assert (options.target, options.cap) == (context.order.target, context.order.policy.max_concurrent)
-        log = RunLog(context.ledger, context.run_id, phase=str(number))
+        log = GraphLog(context.ledger, context.run_id, phase=str(number))
         run = GraphRun(context.run_id, log.begun().dag, first_attempt=number, max_attempts=number, phase=str(number))
         assert {(node.currentAttempt, node.maxAttempts) for node in run.nodes.values()} == {(number, number)}
 

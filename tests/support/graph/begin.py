@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.graph.orders import GraphOptions
+from fairwitness.contracts.verify.run_settings import RunSettings
 from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.runs.graph.run_log import RunLog
+from fairwitness.runs.graph.log import GraphLog
 
 
 def begin_graph(
@@ -34,20 +34,20 @@ def begin_graph(
     chosen = options or GraphOptions(target=f"fairwitness/{dag.runId.replace(':', '-')}/target")
     settings, digest = verify_settings(repository.top)
     identity = read_identity(repository)
-    said: dict[str, Any] = {
-        "verify": settings.plain(),
-        "digest": digest,
-        "agents": agents,
-        "cassettes": None if cassettes is None else str(cassettes.absolute()),
-    }
+    said = RunSettings(
+        verify=settings,
+        settings_hash=f"sha256:{digest}",
+        agents=agents,
+        cassettes=None if cassettes is None else str(cassettes.absolute()),
+    )
     ledger = ledger_in(state_of(repository), clock=clock)
     try:
-        RunLog(ledger, dag.runId, clock=clock).begin(
+        GraphLog(ledger, dag.runId, clock=clock).begin(
             dag,
             chosen,
             base_commit=repository.commit(base),
             documents=documents,
-            settings=said,
+            settings=said.plain(),
             request=request,
             repo_url=(repository.top or repository.common_dir).as_uri(),
             model=agents or "as configured",

@@ -61,10 +61,10 @@ def write_rows(
         for name, assessment in said.items():
             ran = _ran(context, task, f"after/{number}/{name}", tree, assessment)
             record.executed(ran, phase=Phase.AFTER, check_name=name, round_=number, instance=name)
-        secrets = context.new_observation(f"{task}/secrets/{number}", "proof", task, {}, task_id=task, tree=tree)
+        secrets = context.observation(f"{task}/secrets/{number}", "proof", task, {}, task_id=task, tree=tree)
         record.observed(secrets, phase=Phase.AFTER, check_name="readiness-secrets", round_=number)
         if not rows.can_run:
-            told = context.new_observation(f"{task}/tier3/{number}", "proof", task, {}, task_id=task, tree=tree)
+            told = context.observation(f"{task}/tier3/{number}", "proof", task, {}, task_id=task, tree=tree)
             record.observed(told, phase=Phase.AFTER, check_name="tier3-infeasible", round_=number)
 
     if context.ledger.execution_id(context.run_id, f"{task}/after/{number}/{CHECKS[0]}") is None:
@@ -213,7 +213,7 @@ class PaperGraph:
                 "tree": tree,
                 "files": [changed_by(order.node).plain()],
             }
-            seen = context.new_observation(key, ATTEMPT, order.node, detail, task_id=order.node, tree=tree)
+            seen = context.observation(key, ATTEMPT, order.node, detail, task_id=order.node, tree=tree)
             context.write(lambda record: record.observation(seen))
         proof = await self._runner.prove(order, prepared, Candidate(node=order.node, commit=commit, tree=tree))
         if not proof.holds:

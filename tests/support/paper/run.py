@@ -103,9 +103,7 @@ class PaperActions(ActionRunner):
                 "commit": hash_of("tip", life),
                 "files": [changed_by(task).plain() for task in merged],
             }
-            context.write(
-                lambda record: record.observation(context.new_observation(key, WHOLE, WHOLE, detail, tree=tree))
-            )
+            context.write(lambda record: record.observation(context.observation(key, WHOLE, WHOLE, detail, tree=tree)))
         self._fail_if_told("step-8b", "evidence-bundle")
         context.put(context.layout.evidence_bundle, f"# Evidence of {context.run_id}\n")
 

@@ -143,7 +143,7 @@ def record_verdict(context: AutopilotRunRecord, phase: str, said: HumanWord, iss
         events += _consequences(log, after, now)
         number = sum(each.phase_id == phase and each.human_verdict is not None for each in meta.deferral_history) + 1
         detail: dict[str, object] = {"verdict": said.value, "issues": list(found), "actor": context.actor}
-        row = log.seen(f"{SAID}:{phase}:{number}", SAID, phase, detail, now)
+        row = log.observation(f"{SAID}:{phase}:{number}", SAID, phase, detail, now)
         if not write_once(log, row, *events):
             continue  # another process recorded one first: the next pass refuses
         killpoint("autopilot.verdict")
@@ -247,7 +247,7 @@ def resume_autopilot(root: Path, run_id: str, *, clock: Clock = system_clock) ->
             )
             number = len(log.ledger.observations(run_id, RESUMED)) + 1
             detail: dict[str, object] = {"actor": context.actor, "budget": budget.plain()}
-            row = log.seen(f"{RESUMED}:{number}", RESUMED, run_id, detail, now)
+            row = log.observation(f"{RESUMED}:{number}", RESUMED, run_id, detail, now)
             if not write_once(log, row, LoggedEvent(resumed)):
                 continue  # another process resumed it: the next pass sees it running
             killpoint("autopilot.resumed")

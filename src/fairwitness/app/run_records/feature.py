@@ -77,7 +77,7 @@ def resume_feature(repository: Repository, ledger: Ledger, run_id: str) -> None:
         resumed = FeatureRunResumed(from_step=Step.SETUP.value if last is None else str(last.data["step"]))
         # the only setting that is read again: a person may have raised it for a run that used it up
         budget = feature_settings(repository.top).budget
-        seen = context.new_observation(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())
+        seen = context.observation(f"{BUDGET}:{state.resumed + 1}", BUDGET, run_id, budget.plain())
 
         def write(record: Record) -> None:
             record.observation(seen)

@@ -120,7 +120,7 @@ def lock(root: Path, wanted: str | None, *, clock: Clock = system_clock) -> Lock
                 return Locked(log.run_id, (), tuple(each.path for each in before))
             if any(change.path == layout.ROADMAP for change in changes):
                 _refuse_other_roadmap(log, context.files)
-            row = log.seen(
+            row = log.observation(
                 f"{RELOCK}:{len(held) + 1}", RELOCK, log.run_id, {"specs": [each.plain() for each in locks]}, now
             )
             if not write_once(log, row):

@@ -31,7 +31,7 @@ from fairwitness.rules.graph_run import GraphRun
 from fairwitness.rules.next_forge_move import forge_progress
 from fairwitness.runs.autopilot.log import LoggedEvent, new_event
 from fairwitness.runs.forge.log import ForgeLog
-from fairwitness.runs.graph.run_log import RunLog
+from fairwitness.runs.graph.log import GraphLog
 
 PATIENCE_S = 60.0
 _LOOK_S = 0.1
@@ -169,7 +169,7 @@ def _wait_until_left(root: Path, run_id: str) -> None:
         time.sleep(_LOOK_S)
 
 
-def _tell(log: RunLog, reason: str, tip: str) -> bool:
+def _tell(log: GraphLog, reason: str, tip: str) -> bool:
     """Record the final events unless the run has them; retry if other events were written meanwhile."""
     while True:
         run = log.run()

@@ -16,7 +16,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.change_requests import RequestDecision
 from fairwitness.runs.forge.change_requests import RequestState, decide, request_state, request_states
 from fairwitness.runs.forge.log import ForgeLog
-from fairwitness.runs.graph.run_log import OVERLAY
+from fairwitness.runs.graph.log import OVERLAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from fairwitness.kit.text import visible
 from fairwitness.rules.next_forge_move import INTERVIEW, REVIEW
 from fairwitness.runs.forge.plan_files import read_plan
 from fairwitness.runs.forge.questions import APPROVE, open_question
-from fairwitness.runs.graph.run_log import OVERLAY
+from fairwitness.runs.graph.log import OVERLAY
 
 GRAPH = "dag.json"
 SEALED = "specs and graph are sealed; file a change request"

@@ -15,7 +15,7 @@ from fairwitness.errors import EventsBroken
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.fold_forge import fold_forge
 from fairwitness.rules.schedule import GOOD_ENOUGH, ways_to_the_end
-from fairwitness.runs.graph.run_log import RunLog
+from fairwitness.runs.graph.log import GraphLog
 
 _LISTED = 3
 
@@ -50,7 +50,7 @@ class GraphView:
 def graph_view(root: Path, wanted: str) -> GraphView:
     """Return the current graph of a run."""
     with open_database(root) as database:
-        log = RunLog(Ledger(database), resolve_run(database, wanted, workflow=FORGE))
+        log = GraphLog(Ledger(database), resolve_run(database, wanted, workflow=FORGE))
         _, dag = _effective(log)
         detail = read_detail(database, log.run_id)
         return _graph_view(dag, detail.view, detail.now)
@@ -59,7 +59,7 @@ def graph_view(root: Path, wanted: str) -> GraphView:
 def plain_graph(root: Path, wanted: str) -> dict[str, Any]:
     """Return the graph as the documents that forge writes: graph, node status, and run state."""
     with open_database(root) as database:
-        log = RunLog(Ledger(database), resolve_run(database, wanted, workflow=FORGE))
+        log = GraphLog(Ledger(database), resolve_run(database, wanted, workflow=FORGE))
         base, dag = _effective(log)
         state = fold_forge(log.ledger.events(log.run_id), base, max_attempts=log.begun().options.max_attempts)
     if isinstance(state, Problem):
@@ -70,7 +70,7 @@ def plain_graph(root: Path, wanted: str) -> dict[str, Any]:
     return {"dag": dag.plain(), "status": state.dag.plain(), "run": state.run.plain()}
 
 
-def _effective(log: RunLog) -> tuple[Dag, Dag]:
+def _effective(log: GraphLog) -> tuple[Dag, Dag]:
     try:
         return log.effective()
     except (KeyError, TypeError, ValueError):  # not JSON, or not a graph

@@ -278,7 +278,7 @@ class CommandHarness:
             )
         tree = self._deps.shadow.snapshot(folder, worktree.tree_of(worktree.head))
         detail: dict[str, object] = {"commit": worktree.head}
-        row = self._log.seen(key, STANDING, scope, detail, self._log.now(), tree=tree)
+        row = self._log.observation(key, STANDING, scope, detail, self._log.now(), tree=tree)
         self._log.ledger.record(self._log.run_id, lambda record: record.observation(row))
         killpoint("autopilot.standing")
         return tree
@@ -336,7 +336,7 @@ class CommandHarness:
             ran = run_once(harness, question)
             result = result_of(self._log, self._outputs, wanted.criterion, wanted.command, ran)
             execution = ran.execution
-        row = self._log.seen(
+        row = self._log.observation(
             batch.key(place),
             batch.kind,
             batch.scope,

@@ -4,7 +4,6 @@ The log is the only source of truth about the run. A document is recorded once u
 key return the first one.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -17,17 +16,18 @@ from fairwitness.contracts.autopilot.phase_return import PhaseReturn
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.budgets import BudgetTable
-from fairwitness.contracts.common.evidence import Observation
-from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.events import Envelope
+from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Workflow
-from fairwitness.errors import EventsBroken, RowRefused, UsageError
-from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.errors import RowRefused, UsageError
+from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.rules.fold_phase import event_data
 from fairwitness.rules.run_flags import run_mode
+from fairwitness.runs.shared.log import FoldedState, RunLog
 
 C = TypeVar("C", bound=Contract)
 E = TypeVar("E", bound=AutopilotEventBase)
@@ -53,18 +53,13 @@ def new_event(
     return kind.model_validate(value)
 
 
-class AutopilotLog:
+class AutopilotLog(RunLog):
     """The log of one run."""
 
     def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
         self.ledger, self.run_id, self.clock = ledger, run_id, clock
         self._order: AutopilotOrder | None = None
-        self._state: AutopilotState | None = None
-        self._guard = threading.Lock()
-
-    def now(self) -> str:
-        """Return the current time."""
-        return spell(self.clock())
+        self._folded = FoldedState(self._fold)
 
     def create(self, order: AutopilotOrder) -> None:
         """Write the first record of a run; the ledger refuses a run id that exists."""
@@ -80,15 +75,10 @@ class AutopilotLog:
         )
 
         def write(record: Record) -> None:
-            record.observation(self.seen(ORDER, ORDER, self.run_id, {"order": order.plain()}, now))
+            record.observation(self.observation(ORDER, ORDER, self.run_id, {"order": order.plain()}, now))
             put_events(record, (LoggedEvent(started),), now)
 
-        try:
-            self.ledger.record(self.run_id, write)
-        except RowRefused:
-            raise UsageError(
-                f"run {self.run_id} exists already", next_step=f"fairwitness resume {self.run_id}, or wait a second"
-            ) from None
+        self.write_first(write)
         killpoint("autopilot.begun")
 
     def order(self) -> AutopilotOrder:
@@ -107,20 +97,12 @@ class AutopilotLog:
         return self.order().budget if raised is None else BudgetTable.model_validate(raised)
 
     def state(self) -> AutopilotState:
-        """Return the state of the run, folded from its events and updated incrementally."""
-        with self._guard:
-            news = tuple(self.ledger.events(self.run_id, after=self._state.seq if self._state is not None else 0))
-            if news or self._state is None:
-                order = self.order()
-                folded = fold_autopilot(news, order.setup(order.limits.kept_events), onto=self._state)
-                if isinstance(folded, Problem):
-                    raise EventsBroken(
-                        f"run {self.run_id}: {spell_path(folded.where)}: expected {folded.expected}; "
-                        f"found {folded.found}",
-                        next_step="fairwitness ledger verify",
-                    )
-                self._state = folded
-            return self._state
+        """Return the state of the run, folded from its events."""
+        return self._folded.now(self)
+
+    def _fold(self, news: tuple[Envelope, ...], state: AutopilotState | None) -> AutopilotState | Problem:
+        order = self.order()
+        return fold_autopilot(news, order.setup(order.limits.kept_events), onto=state)
 
     def append(self, *events: LoggedEvent) -> None:
         """Write events in one record."""
@@ -132,7 +114,7 @@ class AutopilotLog:
     ) -> C:
         """Record a document and its events under a key, once; return the document recorded first."""
         now = self.now()
-        row = self.seen(key, kind, subject, {"document": document.plain()}, now)
+        row = self.observation(key, kind, subject, {"document": document.plain()}, now)
         events = tuple(make(now)) if make is not None else ()
 
         def write(record: Record) -> None:
@@ -161,31 +143,6 @@ class AutopilotLog:
         """Return all documents of a kind, in order."""
         rows = self.ledger.observations(self.run_id, kind)
         return tuple(shape.model_validate(row.detail["document"]) for row in rows)
-
-    def seen(
-        self,
-        key: str,
-        kind: str,
-        subject: str,
-        detail: dict[str, object],
-        now: str,
-        *,
-        holds: bool = True,
-        task_id: str | None = None,
-        tree: str | None = None,
-    ) -> Observation:
-        """Return a new observation of this run, to be recorded."""
-        return Observation(
-            run_id=self.run_id,
-            task_id=task_id,
-            key=key,
-            kind=kind,
-            subject=subject,
-            holds=holds,
-            detail=detail,
-            tree=tree,
-            observed_at=now,
-        )
 
     def passes(self) -> tuple[PhasePass, ...]:
         """Return every pass that was started."""

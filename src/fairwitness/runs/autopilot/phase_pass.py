@@ -168,7 +168,7 @@ class PhasePasses:
                 alignment_score=None if score is None else score / 10,
             )
             events.insert(0, LoggedEvent(replan))
-        row = log.seen(name, BEGUN, pass_name(phase_pass), {"step": step.value, "number": number}, now)
+        row = log.observation(name, BEGUN, pass_name(phase_pass), {"step": step.value, "number": number}, now)
 
         def write(record: Record) -> None:
             record.observation(row)
@@ -258,8 +258,8 @@ class PhasePasses:
         own = Span(TraceAction.DECISION, f"{result.step.value} {result.number}", said, took, result.good)
         spans = Spans(spans=tuple(span.at(now, phase_pass.phase, result.step) for span in (*done.spans, own)))
         rows = (
-            log.seen(key, STEP, pass_name(phase_pass), {"document": result.plain()}, now, holds=result.good),
-            log.seen(f"{TRACE}:{key}", TRACE, phase_pass.phase, {"document": spans.plain()}, now),
+            log.observation(key, STEP, pass_name(phase_pass), {"document": result.plain()}, now, holds=result.good),
+            log.observation(f"{TRACE}:{key}", TRACE, phase_pass.phase, {"document": spans.plain()}, now),
         )
 
         def write(record: Record) -> None:

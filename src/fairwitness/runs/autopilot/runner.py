@@ -109,7 +109,7 @@ class AutopilotRunner:
         self._end.report()
         key, now = f"{REPORTED}:{len(log.verdicts())}", log.now()
         if log.ledger.observation(log.run_id, key) is None:
-            row = log.seen(key, REPORTED, log.run_id, {}, now)
+            row = log.observation(key, REPORTED, log.run_id, {}, now)
             log.ledger.record(log.run_id, lambda record: record.observation(row))
 
     async def _finish(self, run_graph: Carry) -> None:

@@ -133,6 +133,6 @@ def note_differences(
     if log.ledger.observation(log.run_id, key) is not None:
         return
     detail: dict[str, object] = {"by": by, "attempt": attempt, "number": number, "found": list(found)}
-    row = log.seen(key, DISCREPANCY, node, detail, log.now(), holds=not found, task_id=node, tree=tree)
+    row = log.observation(key, DISCREPANCY, node, detail, log.now(), holds=not found, task_id=node, tree=tree)
     log.ledger.record(log.run_id, lambda record: record.observation(row))
     killpoint("autopilot.discrepancy")

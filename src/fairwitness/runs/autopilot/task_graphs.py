@@ -27,7 +27,7 @@ from fairwitness.errors import InternalError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 from fairwitness.runs.autopilot.pages_phase import LoggedTask
-from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
+from fairwitness.runs.graph.log import GRAPH, GraphLog, plain_graph
 
 ATTEMPT = "attempt"
 _ESTIMATES = {Complexity.SIMPLE: 1, Complexity.MEDIUM: 2, Complexity.COMPLEX: 3}
@@ -182,7 +182,7 @@ def begin_graph(
     )
     about = {"phase": phase, "pass": of, "purpose": purpose, "life": life, "nodes": [node.plain() for node in nodes]}
     detail = plain_graph(dag, options, base_commit, {}, about)
-    seen = log.seen(f"{GRAPH}:{number}", GRAPH, log.run_id, detail, now)
+    seen = log.observation(f"{GRAPH}:{number}", GRAPH, log.run_id, detail, now)
     log.ledger.record(log.run_id, lambda record: record.observation(seen))
     killpoint("autopilot.graph")
     return number
@@ -244,7 +244,7 @@ def _halted(log: AutopilotLog, graphs: Sequence[PlannedGraph]) -> tuple[TaskNode
 
 def statuses_of(log: AutopilotLog, number: int) -> Mapping[str, NodeStatus]:
     """Return the states of a graph's nodes."""
-    graph = RunLog(log.ledger, log.run_id, workflow=Workflow.AUTOPILOT, phase=str(number), clock=log.clock)
+    graph = GraphLog(log.ledger, log.run_id, workflow=Workflow.AUTOPILOT, phase=str(number), clock=log.clock)
     return graph.run().nodes
 
 

@@ -198,7 +198,7 @@ class ActionRunner:
             key = f"unmerged:{task.task}:{number}"
             if context.ledger.observation(context.run_id, key) is None:
                 why = known.attempts[-1].reason or "it was not merged"
-                refused = context.new_observation(
+                refused = context.observation(
                     key, "merge", task.task, {"reason": why}, holds=False, task_id=task.task, tree=task.tree
                 )
                 self._write_row(refused, "regressions", number, why)
@@ -232,7 +232,7 @@ class ActionRunner:
                 continue
             done = recorded_attempt(context, task, number)
             files = () if done is None else tuple(file.path for file in done.files)
-            seen = context.new_observation(
+            seen = context.observation(
                 key,
                 "revert",
                 task,

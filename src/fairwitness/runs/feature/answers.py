@@ -54,9 +54,7 @@ def store(context: FeatureContext, role: Role, instance: str, done: Dispatched) 
         return
 
     def write(record: Record) -> None:
-        record.observation(
-            context.new_observation(f"{STORED}:{dispatch_id}", STORED, dispatch_id, {"role": role.value})
-        )
+        record.observation(context.observation(f"{STORED}:{dispatch_id}", STORED, dispatch_id, {"role": role.value}))
         for evaluation in _evaluations(answer):
             record.evaluation(evaluation, agent=role.value, instance=instance)
         if role is Role.REVIEWER:
@@ -80,7 +78,7 @@ def _is_given_up(context: FeatureContext, role: Role, answer: Mapping[str, Any])
 
 def _refuse(context: FeatureContext, dispatch_id: str, problems: tuple[str, ...]) -> None:
     detail: dict[str, object] = {"problems": list(problems)}
-    seen = context.new_observation(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail, holds=False)
+    seen = context.observation(f"{REFUSED}:{dispatch_id}", REFUSED, dispatch_id, detail, holds=False)
     context.write(lambda record: record.observation(seen))
     killpoint("feature.refused")
 

@@ -356,7 +356,7 @@ def prove_whole(context: FeatureContext, verify_deps: VerifyDeps, tip: str, stop
             "files": [file.plain() for file in files],
         }
         context.write(
-            lambda record: record.observation(context.new_observation(key, WHOLE, WHOLE, detail, tree=sides[1].tree))
+            lambda record: record.observation(context.observation(key, WHOLE, WHOLE, detail, tree=sides[1].tree))
         )
         killpoint("feature.whole")
 

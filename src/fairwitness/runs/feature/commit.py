@@ -167,7 +167,7 @@ def _work(context: FeatureContext, tree: str, message: str) -> str:
         detail = {"base_commit": base, "base_branch": order.base_branch, "slug": order.slug, "snapshot": order.snapshot}
         note(
             context,
-            context.new_observation(key, "commit", made, {**detail, "folder": context.layout.folder}, tree=tree),
+            context.observation(key, "commit", made, {**detail, "folder": context.layout.folder}, tree=tree),
         )
         killpoint("feature.commit.noted")
     return made

@@ -4,7 +4,6 @@ A document is stored under its hash and under its path, and one event names both
 changes to the files of the feature folder do not affect the run.
 """
 
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,23 +11,23 @@ from typing import TypeVar
 
 from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.budgets import BudgetTable
-from fairwitness.contracts.common.events import EventData
-from fairwitness.contracts.common.evidence import Observation
-from fairwitness.contracts.common.problems import Problem, spell_path
+from fairwitness.contracts.common.events import Envelope, EventData
+from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.events import ArtifactWritten, FeatureRunStarted
 from fairwitness.contracts.feature.order import FeatureOrder
 from fairwitness.contracts.feature.state import FeatureState
-from fairwitness.errors import EventsBroken, UsageError
+from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit import yaml_text
-from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.fold_feature import fold_feature
 from fairwitness.runs.dispatch.transcript import keep
+from fairwitness.runs.shared.log import FoldedState, RunLog
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.feature import FeatureLayout
 
@@ -37,31 +36,8 @@ C = TypeVar("C", bound=Contract)
 ORDER = "order"
 
 
-class FoldedState:
-    """The state of a run, updated event by event."""
-
-    def __init__(self) -> None:
-        self._state: FeatureState | None = None
-        self._guard = threading.Lock()
-
-    def now(self, ledger: Ledger, run_id: str) -> FeatureState:
-        """Return the state after all events in the ledger."""
-        with self._guard:
-            news = tuple(ledger.events(run_id, after=self._state.seq if self._state is not None else 0))
-            if news or self._state is None:
-                folded = fold_feature(news, onto=self._state)
-                if isinstance(folded, Problem):
-                    where = spell_path(folded.where)
-                    raise EventsBroken(
-                        f"run {run_id}: {where}: expected {folded.expected}; found {folded.found}",
-                        next_step="fairwitness ledger verify",
-                    )
-                self._state = folded
-            return self._state
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureContext:
+class FeatureContext(RunLog):
     """The context of one run."""
 
     run_id: str
@@ -75,20 +51,16 @@ class FeatureContext:
     """The state folder, where contents are stored by hash."""
     state_folder: Path
     clock: Clock = system_clock
-    folded: FoldedState = field(default_factory=FoldedState)
+    folded: FoldedState[FeatureState] = field(default_factory=lambda: FoldedState(_fold))
 
     @property
     def layout(self) -> FeatureLayout:
         """Return the paths of the feature's files."""
         return FeatureLayout(self.order.slug)
 
-    def now(self) -> str:
-        """Return the current timestamp."""
-        return spell(self.clock())
-
     def state(self) -> FeatureState:
         """Return the state of the run, folded from its events."""
-        return self.folded.now(self.ledger, self.run_id)
+        return self.folded.now(self)
 
     def write_event(self, *events: EventData, task: str | None = None, attempt: int | None = None) -> None:
         """Write events in one record."""
@@ -98,30 +70,6 @@ class FeatureContext:
     def write(self, work: Callable[[Record], object]) -> None:
         """Write a record."""
         self.ledger.record(self.run_id, work)
-
-    def new_observation(
-        self,
-        key: str,
-        kind: str,
-        subject: str,
-        detail: dict[str, object],
-        *,
-        holds: bool = True,
-        task_id: str | None = None,
-        tree: str | None = None,
-    ) -> Observation:
-        """Return an observation of this run, to be recorded."""
-        return Observation(
-            run_id=self.run_id,
-            task_id=task_id,
-            key=key,
-            kind=kind,
-            subject=subject,
-            holds=holds,
-            detail=detail,
-            tree=tree,
-            observed_at=self.now(),
-        )
 
     def put(self, path: str, content: bytes | str) -> str:
         """Store a file of the feature folder and return its hash. A repeated call does nothing."""
@@ -154,6 +102,10 @@ class FeatureContext:
         return contract.model_validate(yaml_text.parse(data.decode()))
 
 
+def _fold(news: tuple[Envelope, ...], state: FeatureState | None) -> FeatureState | Problem:
+    return fold_feature(news, onto=state)
+
+
 def write_beginning(context: FeatureContext, budget: BudgetTable) -> None:
     """Write the first record of a run: its order with its budget, and the event of its start."""
     order = context.order
@@ -164,7 +116,7 @@ def write_beginning(context: FeatureContext, budget: BudgetTable) -> None:
         baseline_tag=order.baseline_tag,
         settings_hash=order.settings_hash,
     )
-    seen = context.new_observation(ORDER, ORDER, context.run_id, {"order": order.plain(), "budget": budget.plain()})
+    seen = context.observation(ORDER, ORDER, context.run_id, {"order": order.plain(), "budget": budget.plain()})
 
     def write(record: Record) -> None:
         record.observation(seen)

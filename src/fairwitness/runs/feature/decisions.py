@@ -54,7 +54,7 @@ def take_decision(context: FeatureContext, after: int) -> TakenDecision:
 
     def write(record: Record) -> None:
         now = context.now()
-        record.observation(context.new_observation(f"{DECISION}:{number}", DECISION, decision.kind, detail))
+        record.observation(context.observation(f"{DECISION}:{number}", DECISION, decision.kind, detail))
         write_events(record, events, now)
         for event in events:
             if isinstance(event, ApprovalAnswered):

@@ -325,7 +325,7 @@ class AttemptEvidence:
         changes = context.shadow.diff(base, head)
         lines = sum(len(change.added) for change in changes if not is_test_file(change.path))
         holds = bool(changes) and lines <= MAX_PRODUCTION_LINES
-        seen = context.new_observation(
+        seen = context.observation(
             key, LINES, order.node, {"lines": lines}, holds=holds, task_id=order.node, tree=attempt.tree
         )
         told = f"{lines} production lines where a task has at most {MAX_PRODUCTION_LINES}"

@@ -49,16 +49,14 @@ def propose(context: FeatureContext, updates: Iterable[InstructionUpdate]) -> No
         judged = _judged(update, planned)
         grounds = [ground.value for ground in judged.grounds]
         if not judged.is_allowed or planned.after is None:
-            _record(
-                context, context.new_observation(name, REFUSED, update.file_path, {"grounds": grounds}, holds=False)
-            )
+            _record(context, context.observation(name, REFUSED, update.file_path, {"grounds": grounds}, holds=False))
         else:
             detail: dict[str, object] = {
                 "update": _plain(update),
                 "before": None if planned.before is None else content_hash(planned.before.encode()),
                 "after": content_hash(planned.after.encode()),
             }
-            _record(context, context.new_observation(name, PROPOSED, update.file_path, detail), update, applied=False)
+            _record(context, context.observation(name, PROPOSED, update.file_path, detail), update, applied=False)
         killpoint("feature.instruction.proposed")
 
 
@@ -112,12 +110,12 @@ def apply(context: FeatureContext, update: InstructionUpdate, approved_by: str) 
             )
         if approved is None:
             detail: dict[str, object] = {"approved_by": approved_by, "diff": diff_of(context, update)}
-            seen = context.new_observation(f"{name}:approved", APPROVED, update.file_path, detail)
+            seen = context.observation(f"{name}:approved", APPROVED, update.file_path, detail)
             _record(context, seen)
             killpoint("feature.instruction.approved")
         _write(context, update, proposed, planned.after)
         killpoint("feature.instruction.written")
-    done = context.new_observation(f"{name}:applied", APPLIED, update.file_path, {"sha256": proposed.detail["after"]})
+    done = context.observation(f"{name}:applied", APPLIED, update.file_path, {"sha256": proposed.detail["after"]})
     _record(context, done, update, applied=True)
     killpoint("feature.instruction.applied")
 

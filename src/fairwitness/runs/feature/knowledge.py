@@ -77,7 +77,7 @@ def _part(context: FeatureContext, name: str, work: Callable[[], T]) -> T | None
         raise
     except (FairWitnessError, ValueError) as error:  # ValueError: a text that no file can hold
         what = cleaned(str(error) or type(error).__name__)
-        _note(context, context.new_observation(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
+        _note(context, context.observation(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
         return None
 
 
@@ -112,16 +112,14 @@ def _remember(context: FeatureContext, updates: Sequence[KnowledgeUpdate]) -> No
         return
     Memory(context.kept).remember(learned)
     detail: dict[str, object] = {"remembered": [entry.key for entry in learned], "rejected": rejected}
-    _note(context, context.new_observation(key, REMEMBERED, "memory", detail))
+    _note(context, context.observation(key, REMEMBERED, "memory", detail))
 
 
 def _log(context: FeatureContext, entries: Sequence[DecisionLogEntry], *, refused: int) -> tuple[DecisionLogEntry, ...]:
     """Add the decisions that the log lacks, under the next ids; return the entries with their ids in the log."""
     if refused:
         detail: dict[str, object] = {"entries": refused, "grounds": [Objection.SECRET.value]}
-        _note(
-            context, context.new_observation("knowledge:decisions:refused", REFUSED, "decisions", detail, holds=False)
-        )
+        _note(context, context.observation("knowledge:decisions:refused", REFUSED, "decisions", detail, holds=False))
     path = context.layout.decisions
     old = context.files.get(path).decode() if context.files.exists(path) else _archived_log(context)
     known = _read_log(path, old)

@@ -161,7 +161,7 @@ def _archive(context: FeatureContext) -> None:
         _shelve(context, path, owners)
         killpoint("feature.begin.shelved")
     _sweep(context, context.layout.folder)
-    note(context, context.new_observation(key, "archived", context.order.slug, {"files": found}))
+    note(context, context.observation(key, "archived", context.order.slug, {"files": found}))
     killpoint("feature.begin.archived")
 
 

@@ -19,7 +19,7 @@ from fairwitness.rules.feature_plan import is_test_file
 from fairwitness.rules.risk import is_configuration, is_documentation
 from fairwitness.rules.tool_policy import path_problem
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.graph.run_log import GRAPH, plain_graph
+from fairwitness.runs.graph.log import GRAPH, plain_graph
 
 TASKS, FIX = "tasks", "fix"
 FIX_NODE = "task-00"
@@ -121,7 +121,7 @@ def begin_graph(
     about = {"kind": kind, "iteration": iteration, "life": life, "findings": list(findings)}
     detail = plain_graph(dag, options, order.base_commit, {}, about)
     context.write(
-        lambda record: record.observation(context.new_observation(f"{GRAPH}:{number}", GRAPH, context.run_id, detail))
+        lambda record: record.observation(context.observation(f"{GRAPH}:{number}", GRAPH, context.run_id, detail))
     )
     killpoint("feature.graph")
     return number
@@ -202,7 +202,7 @@ def note_attempt(context: FeatureContext, task: str, number: int, base: str, hea
     tree = repository.tree_of(head)
     files = changed_files(context.shadow.diff(repository.tree_of(base), tree))
     detail: dict[str, Any] = {"base": base, "head": head, "tree": tree, "files": [file.plain() for file in files]}
-    seen = context.new_observation(f"{ATTEMPT}:{task}:{number}", ATTEMPT, task, detail, task_id=task, tree=tree)
+    seen = context.observation(f"{ATTEMPT}:{task}:{number}", ATTEMPT, task, detail, task_id=task, tree=tree)
     context.write(lambda record: record.observation(seen))
     killpoint("feature.attempt")
     return RecordedAttempt(base, head, tree, files)

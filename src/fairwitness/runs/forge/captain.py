@@ -84,7 +84,7 @@ class ForgeCaptain:
         detail = {"plan": number, "try": try_, "reason": reason}
 
         def write(record: Record) -> None:
-            record.observation(log.seen(f"{NO_PLAN}:{number}:{try_}", NO_PLAN, log.run_id, detail, now))
+            record.observation(log.observation(f"{NO_PLAN}:{number}:{try_}", NO_PLAN, log.run_id, detail, now))
             log.put_events(record, (RunFailed(reason=reason),), now)
 
         log.ledger.record(log.run_id, write)

@@ -30,7 +30,7 @@ from fairwitness.rules.change_requests import RequestDecision, extension_problem
 from fairwitness.rules.graph_run import MOVING
 from fairwitness.runs.forge.log import DOCUMENT, SPEC, ForgeLog, document_of
 from fairwitness.runs.forge.storage_checks import storage_problems
-from fairwitness.runs.graph.run_log import OVERLAY
+from fairwitness.runs.graph.log import OVERLAY
 from fairwitness.store.artifacts import Store, join
 from fairwitness.store.layout.forge import ForgeLayout
 from fairwitness.store.seal import seal
@@ -135,7 +135,7 @@ def emit(log: ForgeLog, node: str, attempt: int, requests: Sequence[ChangeReques
             if key not in known:
                 emitted = _emitted(request, next_number(taken), node, now)
                 taken.append(emitted.id)
-                record.observation(log.seen(key, REQUEST, emitted.id, emitted.plain(), now))
+                record.observation(log.observation(key, REQUEST, emitted.id, emitted.plain(), now))
                 event = ChangeRequestEmitted(
                     crId=emitted.id, emittedBy=node, affectedTasks=emitted.affected_tasks, title=emitted.title
                 )
@@ -282,14 +282,14 @@ def _outcome(log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: s
     names = tuple(node.id for node in overlay.addedNodes)
     applied = OverlayApplied(crId=cr_id, addedNodes=names, addedEdges=len(overlay.addedEdges))
     before = (ChangeRequestApproved(crId=cr_id, actor=actor),) if is_pending else ()
-    seen = [log.seen(f"{OVERLAY}:{cr_id}", OVERLAY, cr_id, overlay.plain(), now)]
+    seen = [log.observation(f"{OVERLAY}:{cr_id}", OVERLAY, cr_id, overlay.plain(), now)]
     for task in added.tasks:
         text = document_of(task.plain())
-        seen.append(log.seen(f"{DOCUMENT}:{task.id}", DOCUMENT, task.id, {"text": text}, now))
+        seen.append(log.observation(f"{DOCUMENT}:{task.id}", DOCUMENT, task.id, {"text": text}, now))
     for spec in added.specs:
         if spec.name not in sealed:
             detail = {"body": spec.body, "crId": cr_id}
-            seen.append(log.seen(f"{SPEC}:{spec.name}", SPEC, spec.name, detail, now))
+            seen.append(log.observation(f"{SPEC}:{spec.name}", SPEC, spec.name, detail, now))
     return _Outcome((*before, applied), tuple(seen))
 
 

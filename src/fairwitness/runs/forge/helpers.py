@@ -205,7 +205,7 @@ class Helpers:
                 return
             detail = {"asked_by": self._spawner.instance, "role": brief.role.value, "task": about}
             key = f"{HELPER}:{brief.dispatch_id}"
-            record.observation(log.seen(key, HELPER, brief.dispatch_id, detail, now))
+            record.observation(log.observation(key, HELPER, brief.dispatch_id, detail, now))
             event = HelperStarted(
                 nodeId=order.node,
                 attemptId=order.attempt,

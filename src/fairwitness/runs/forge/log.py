@@ -22,8 +22,8 @@ from fairwitness.contracts.forge.events import (
 )
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan
 from fairwitness.contracts.verify.run_settings import RunSettings
-from fairwitness.errors import RowRefused, UsageError
-from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.errors import UsageError
+from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.documents import Format, render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
@@ -31,7 +31,7 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.graph_events import reopened
 from fairwitness.rules.next_forge_move import ForgeProgress, forge_progress
-from fairwitness.runs.graph.run_log import GRAPH, RunLog, plain_graph
+from fairwitness.runs.graph.log import GRAPH, GraphLog, plain_graph
 
 ORDER, BUDGET, PROPOSAL, DOCUMENT, SPEC = "order", "budget", "proposal", "document", "spec"
 
@@ -39,7 +39,7 @@ REVIEWING = frozenset({"plan.proposed", "plan.approved", "plan.returned", "capta
 """The events that change which plan is under review, or whether one is."""
 
 
-class ForgeLog(RunLog):
+class ForgeLog(GraphLog):
     """The log of one forge run."""
 
     def __init__(self, ledger: Ledger, run_id: str, *, clock: Clock = system_clock) -> None:
@@ -50,7 +50,7 @@ class ForgeLog(RunLog):
 
     def create(self, order: ForgeOrder, *, repo_url: str, model: str) -> None:
         """Write the first record of a run; the ledger refuses a run id that exists."""
-        now = spell(self.clock())
+        now = self.now()
         created = RunCreated(
             repoUrl=repo_url,
             model=model,
@@ -60,16 +60,10 @@ class ForgeLog(RunLog):
         )
 
         def write(record: Record) -> None:
-            record.observation(self.seen(ORDER, ORDER, self.run_id, {"order": order.plain()}, now))
+            record.observation(self.observation(ORDER, ORDER, self.run_id, {"order": order.plain()}, now))
             self.put_events(record, (created,), now)
 
-        try:
-            self.ledger.record(self.run_id, write)
-        except RowRefused:
-            raise UsageError(
-                f"run {self.run_id} exists already",
-                next_step=f"fairwitness resume {self.run_id}, or choose another id",
-            ) from None
+        self.write_first(write)
         killpoint("forge.begun")
 
     def order(self) -> ForgeOrder | None:
@@ -91,13 +85,13 @@ class ForgeLog(RunLog):
 
     def resume(self, budget: BudgetTable) -> None:
         """Record that a paused or failed run continues."""
-        now = spell(self.clock())
+        now = self.now()
         number = 1 + len(self.ledger.observations(self.run_id, BUDGET))
         is_other = self.order() is not None and budget != self.budget()
 
         def write(record: Record) -> None:
             if is_other:
-                record.observation(self.seen(f"{BUDGET}:{number}", BUDGET, self.run_id, budget.plain(), now))
+                record.observation(self.observation(f"{BUDGET}:{number}", BUDGET, self.run_id, budget.plain(), now))
             self.put_events(record, (ForgeRunResumed(),), now)
 
         self.ledger.record(self.run_id, write)
@@ -114,7 +108,7 @@ class ForgeLog(RunLog):
 
     def propose(self, plan: ForgePlan, *, asked: int | None = None) -> None:
         """Propose a plan; `asked` is the interview round that its questions open."""
-        now = spell(self.clock())
+        now = self.now()
         events: list[EventData] = [_proposed(plan)]
         if asked is not None:
             events.append(CaptainMessage(speaker="captain", text="\n".join(plan.questions), round=asked))
@@ -136,7 +130,7 @@ class ForgeLog(RunLog):
         """Approve a plan as it is now; from here on the run uses only this record."""
         order = self.order()
         assert order is not None
-        now = spell(self.clock())
+        now = self.now()
         documents = {task.id: document_of(task.plain()) for task in plan.tasks}
         detail = plain_graph(plan.dag, order.options, order.base_commit, documents, {})
         detail["specs"] = {spec.name: spec.body for spec in plan.specs}
@@ -146,7 +140,7 @@ class ForgeLog(RunLog):
             if edited is not None:
                 record.observation(edited)
                 self.put_events(record, (_proposed(plan),), now)
-            record.observation(self.seen(GRAPH, GRAPH, self.run_id, detail, now))
+            record.observation(self.observation(GRAPH, GRAPH, self.run_id, detail, now))
             self.put_events(record, (PlanApproved(actor=actor),), now)
 
         self._review(write)
@@ -161,7 +155,7 @@ class ForgeLog(RunLog):
 
     def review(self, *events: EventData) -> None:
         """Record a person's answer about the current plan, unless another answer came first."""
-        now = spell(self.clock())
+        now = self.now()
         self._review(lambda record: self.put_events(record, events, now))
 
     def _review(self, write: Callable[[Record], None]) -> None:
@@ -213,7 +207,7 @@ class ForgeLog(RunLog):
 
     def _proposal(self, plan: ForgePlan, now: str) -> Observation:
         number = 1 + len(self.ledger.observations(self.run_id, PROPOSAL))
-        return self.seen(f"{PROPOSAL}:{number}", PROPOSAL, self.run_id, plan.plain(), now)
+        return self.observation(f"{PROPOSAL}:{number}", PROPOSAL, self.run_id, plan.plain(), now)
 
 
 def _proposed(plan: ForgePlan) -> PlanProposed:

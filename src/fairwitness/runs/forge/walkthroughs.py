@@ -165,7 +165,7 @@ def record_once(
     written, now = tuple(events), spell(log.clock())
 
     def write(record: Record) -> None:
-        record.observation(log.seen(key, kind, subject, detail, now))
+        record.observation(log.observation(key, kind, subject, detail, now))
         log.put_events(record, written, now)
 
     try:

@@ -149,7 +149,7 @@ class ForgeWorker:
 
         def keep(record: Record, now: str) -> None:
             detail, dispatch_id = {"requests": [request.plain() for request in wanted]}, brief.dispatch_id
-            record.observation(self._log.seen(f"{WANTED}:{dispatch_id}", WANTED, dispatch_id, detail, now))
+            record.observation(self._log.observation(f"{WANTED}:{dispatch_id}", WANTED, dispatch_id, detail, now))
 
         return replace(context, recorder=NotingRecorder(context.recorder, at_end=keep))
 

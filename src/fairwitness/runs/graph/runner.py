@@ -16,13 +16,13 @@ from fairwitness.contracts.graph.orders import (
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.graph.attempts import AttemptRunner
+from fairwitness.runs.graph.log import GraphLog
 from fairwitness.runs.graph.merges import MergeRunner
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
-from fairwitness.runs.graph.run_log import RunLog
 from fairwitness.runs.shared.blocking import run_blocking
 
 
-class GraphRunner(RunLog):
+class GraphRunner(GraphLog):
     """The log of a graph with the runners of its attempts and merges. Workflows override single operations."""
 
     def __init__(

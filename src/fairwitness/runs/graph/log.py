@@ -9,20 +9,20 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.common.events import Envelope, EventData
-from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeType
 from fairwitness.contracts.forge.events import OverlayApplied, OverlayRefused, PlanApproved, PlanProposed, RunCreated
 from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.contracts.graph.orders import GraphOptions, GraphPlan
-from fairwitness.errors import EventsBroken, RowRefused, UsageError
+from fairwitness.errors import EventsBroken, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.dag import dag_problems, effective_dag, grown_dag
 from fairwitness.rules.graph_run import MOVING, GraphRun
+from fairwitness.runs.shared.log import RunLog
 
 GRAPH, OVERLAY = "graph", "overlay"
 
@@ -54,7 +54,7 @@ def plain_graph(
     }
 
 
-class RunLog:
+class GraphLog(RunLog):
     """The log of one graph."""
 
     def __init__(
@@ -95,7 +95,7 @@ class RunLog:
                 f"the graph is no good: {spell_path(first.where)}: expected {first.expected}; found {first.found}",
                 next_step="fairwitness schema check dag.json",
             )
-        now = spell(self.clock())
+        now = self.now()
         detail = plain_graph(dag, options, base_commit, documents, settings)
         events: tuple[EventData, ...] = (
             RunCreated(repoUrl=repo_url, model=model, request=request),
@@ -104,16 +104,10 @@ class RunLog:
         )
 
         def write(record: Record) -> None:
-            record.observation(self.seen(self._key, GRAPH, self.run_id, detail, now))
+            record.observation(self.observation(self._key, GRAPH, self.run_id, detail, now))
             self.put_events(record, events, now)
 
-        try:
-            self.ledger.record(self.run_id, write)
-        except RowRefused:
-            raise UsageError(
-                f"there is a run {self.run_id} already",
-                next_step=f"fairwitness resume {self.run_id}, or choose another id",
-            ) from None
+        self.write_first(write)
         killpoint("graph.begun")
 
     def begun(self) -> StoredGraph:
@@ -203,7 +197,7 @@ class RunLog:
             if any(row.subject == overlay.crId for row in self.ledger.observations(self.run_id, OVERLAY)):
                 return ()
             run, (_, dag) = self.run(), self.effective()
-            now = spell(self.clock())
+            now = self.now()
             status = DagStatus(runId=self.run_id, updatedAt=now, nodes=run.nodes)
             grown = grown_dag(dag, overlay, status)
             problems = grown if isinstance(grown, tuple) else ()
@@ -228,7 +222,7 @@ class RunLog:
             added = tuple(node.id for node in overlay.addedNodes)
             event = OverlayApplied(crId=overlay.crId, addedNodes=added, addedEdges=len(overlay.addedEdges))
             key, detail = f"{OVERLAY}:{overlay.crId}", overlay.plain()
-            record.observation(self.seen(key, OVERLAY, overlay.crId, detail, now))
+            record.observation(self.observation(key, OVERLAY, overlay.crId, detail, now))
             self.put_events(record, (event,), now)
             return True
 
@@ -266,7 +260,7 @@ class RunLog:
 
     def write(self, make: Callable[[str], Iterable[EventData]], *, after: int | None = None) -> bool:
         """Do what `record` does, blocking; without `after` the events are always written."""
-        now = spell(self.clock())
+        now = self.now()
         events = tuple(make(now))
 
         def write(record: Record) -> bool:
@@ -294,17 +288,3 @@ class RunLog:
                 task=data.get("nodeId"),
                 attempt=data.get("attemptId"),
             )
-
-    def seen(self, key: str, kind: str, subject: str, detail: Mapping[str, object], now: str) -> Observation:
-        """Return an observation to be recorded together with events."""
-        return Observation(
-            run_id=self.run_id,
-            task_id=None,
-            key=key,
-            kind=kind,
-            subject=subject,
-            holds=True,
-            detail=dict(detail),
-            tree=None,
-            observed_at=now,
-        )
