@@ -303,7 +303,7 @@ def test_every_status_says_how_to_go_on() -> None:
             "running": "- it was interrupted, and resumes where it was: `fairwitness resume run-2026-02-09-143052`",
             "paused": "- fix the cause, then resume: `fairwitness resume run-2026-02-09-143052`",
             "completed": "- nothing is left to do",
-            "failed": "- it does not continue by itself; once the cause is fixed: `fairwitness resume run-2026-02-09-143052`",
+            "failed": "- it does not continue by itself; once the cause is fixed: `fairwitness resume run-2026-02-09-143052`",  # noqa: E501
         }
     )
 
