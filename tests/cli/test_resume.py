@@ -123,6 +123,9 @@ def test_a_signal_saves_everything_and_the_next_one_goes_on_with_the_same_attemp
         assert "stopping: what is at work has 5s to end" in said
         assert told.splitlines() == ["stopped; everything so far is saved", f"next:  fairwitness resume {RUN}"]
     assert json.loads(fairwitness("status", RUN, "--json", cwd=repository).stdout)["worker"] is None
+    assert (
+        f"no process is working on this run: fairwitness resume {RUN}" in fairwitness("status", cwd=repository).stdout
+    )
     done = fairwitness("resume", cwd=repository)
     assert done.returncode == 0, done.stderr
     types = types_of(repository)
@@ -146,6 +149,7 @@ def test_a_second_process_on_a_running_run_becomes_a_viewer(tmp_path: Path) -> N
         wait_for(repository, "task.started")
         shown = json.loads(fairwitness("status", RUN, "--json", cwd=repository).stdout)
         assert (shown["worker"]["pid"], shown["next"]) == (first.pid, f"fairwitness watch {RUN}")
+        assert "no process" not in fairwitness("status", cwd=repository).stdout
         with at_work(repository, "resume", RUN, "--plain") as second:
             said, told = second.communicate(timeout=90)
             assert second.returncode == 0

@@ -47,9 +47,9 @@ def test_the_list_has_every_run_with_a_word_its_tasks_its_age_and_what_it_waits_
     assert by_run["run-failed"][1:4] == ["forge", "failed", "0/2"]
     assert by_run["run-completed"][1:4] == ["forge", "completed", "1/1"]
     assert all(line.endswith(" ago") for line in lines if line.startswith("run-"))
-    assert "    2 running" in lines
+    assert "    no process is working on this run: fairwitness resume run-going" in lines
     assert "    because no attempt left for x" in lines
-    assert "next:  fairwitness status run-going\n" in done.stderr
+    assert "next:  fairwitness resume run-going\n" in done.stderr
     assert fits(done.stdout)
 
 
@@ -84,8 +84,8 @@ def test_one_run_in_detail(repository: Path) -> None:
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert lines[0] == "run-going  forge  EXECUTING"
-    assert "tasks     1 of 5 merged, 1 at work, 1 to be merged" in lines
-    assert "worker    nobody works on it now" in lines
+    assert "tasks     1 of 5 merged, 1 interrupted, 1 to be merged" in lines
+    assert "worker    no process is working on this run" in lines
     assert any(line.split()[:4] == ["ledger", "working", "attempt", "2/2"] for line in lines)
     assert any(line.split()[:4] == ["cli", "queued", "attempt", "1/2"] for line in lines)
     assert "  14:30:21Z  cli verified, to be merged" in lines
@@ -122,7 +122,11 @@ def test_what_a_run_waits_for_and_what_helps(
     walk.close()
     shown = json.loads(fairwitness("status", "run-1", "--json", cwd=tmp_path).stdout)
     assert (shown["waits_for"], shown["next"]) == (waits, following)
-    assert (f"waits for {waits}" in fairwitness("status", cwd=tmp_path).stdout) == bool(waits)
+    listed = fairwitness("status", cwd=tmp_path).stdout
+    assert ("    waits for you: fairwitness resume run-1\n" in listed) == waits.startswith("you")
+    assert ("    no process is working on this run: fairwitness resume run-1\n" in listed) == waits.startswith(
+        "a worker"
+    )
 
 
 @pytest.mark.parametrize("command", ["status", "watch"])

@@ -1,6 +1,5 @@
 """Identifies processes, checks whether they live, and locks files with locks that end with their holder."""
 
-import asyncio
 import os
 import socket
 import time
@@ -104,6 +103,8 @@ class FileLock:
                     f"another process has held {self.path} for {patience_s:g} s",
                     next_step="wait for it, then try again",
                 )
+            import asyncio  # imported late: `fairwitness status` asks for processes and needs no event loop
+
             await asyncio.sleep(_PAUSE_S)
 
     def release(self) -> None:

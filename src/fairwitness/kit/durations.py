@@ -18,8 +18,8 @@ def seconds_between(start: str | datetime, end: str | datetime) -> float:
 def took(seconds: float) -> str:
     """Return a duration in words.
 
-    >>> [took(value) for value in (0.44, 12.3, 75, 3700, -3)]
-    ['0.4s', '12s', '1m 15s', '1h 1m', '0.0s']
+    >>> [took(value) for value in (0.44, 12.3, 75, 3700, 200_000, -3)]
+    ['0.4s', '12s', '1m 15s', '1h 1m', '2d 7h', '0.0s']
     """
     seconds = max(0.0, seconds)
     if seconds < 9.95:  # so that it is never spelled 10.0s
@@ -27,4 +27,7 @@ def took(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 1:
         return f"{rest}s"
-    return f"{minutes}m {rest}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60}m"
+    if minutes < 60:
+        return f"{minutes}m {rest}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"

@@ -22,6 +22,8 @@ class RunWorker:
     executor: str
     host: str
     pid: int
+    is_stopping: bool = False
+    """Whether it was told to stop this run."""
 
 
 def has_engine(root: Path) -> bool:
@@ -30,36 +32,33 @@ def has_engine(root: Path) -> bool:
         return database is not None
 
 
-def worker_on(root: Path, run_id: str) -> RunWorker | None:
-    """Return the living process that executes a run, or None."""
+def workers_of(root: Path) -> dict[str, RunWorker]:
+    """Return the living process that executes each run, by the id of the run."""
     with _engine(root) as database:
         if database is None:
-            return None
-        from fairwitness.engine.bodies import Bodies
+            return {}
         from fairwitness.engine.leases import Leases
         from fairwitness.engine.tables import tables_of
 
         tables = tables_of(database.dialect)
-        for lease in Leases(database, tables).all():
-            if not lease.is_dead and run_id in Bodies(database, tables).kept(lease.executor):
-                return RunWorker(lease.executor, lease.process.host.partition("/")[0], lease.process.pid)
-        return None
+        living = {lease.executor: lease.process for lease in Leases(database, tables).all() if not lease.is_dead}
+        rows = database.read(f"SELECT run_id, executor, stop FROM {tables.body}")  # noqa: S608  # a name of the engine's
+        return {
+            str(run_id): RunWorker(executor, process.host.partition("/")[0], process.pid, bool(stop))
+            for run_id, executor, stop in rows
+            if (process := living.get(executor)) is not None
+        }
+
+
+def worker_on(root: Path, run_id: str) -> RunWorker | None:
+    """Return the living process that executes a run and was not told to stop, or None."""
+    worker = workers_of(root).get(run_id)
+    return None if worker is None or worker.is_stopping else worker
 
 
 def bodies_of(root: Path, run_id: str) -> frozenset[str]:
     """Return the ids of the run and its children whose bodies are still running in a living process."""
-    with _engine(root) as database:
-        if database is None:
-            return frozenset()
-        from fairwitness.engine.leases import Leases
-        from fairwitness.engine.tables import tables_of
-
-        tables = tables_of(database.dialect)
-        living = {lease.executor for lease in Leases(database, tables).all() if not lease.is_dead}
-        rows = database.read(f"SELECT run_id, executor FROM {tables.body}")  # noqa: S608  # a name of the engine's own
-        return frozenset(
-            body for body, executor in rows if executor in living and (body == run_id or body.startswith(f"{run_id}/"))
-        )
+    return frozenset(body for body in workers_of(root) if body == run_id or body.startswith(f"{run_id}/"))
 
 
 @contextmanager

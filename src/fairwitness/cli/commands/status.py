@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,8 +13,11 @@ from fairwitness.cli.screens.progress import spell_seconds
 if TYPE_CHECKING:
     from fairwitness.app.views.detail import RunDetail, RunLine
     from fairwitness.app.views.feature import FeatureView
+    from fairwitness.app.views.workers import RunWorker
 
 COLOURS = {"completed": "green", "executing": "cyan", "failed": "red", "paused": "yellow", "plan review": "yellow"}
+STOPPED = "no process is working on this run"
+_GOOD_ENDS = ("completed", "committed")
 _MOST = 8
 _NAMES = 32
 _SECOND_LINE = "    "
@@ -34,8 +37,12 @@ def command(run: str | None, all_runs: bool, as_json: bool) -> int:
     from fairwitness.app.views.detail import SHOWN, run_lines
 
     lines, left = run_lines(root, most=None if all_runs or as_json else SHOWN)
+    workers = _workers(root, lines)
     if as_json:
-        listed = [{name: getattr(line, name) for name in line.__slots__} for line in lines]
+        listed = [
+            {**{name: getattr(line, name) for name in line.__slots__}, "worker": _plain(workers.get(line.run_id))}
+            for line in lines
+        ]
         click.echo(json.dumps({"root": str(root), "runs": listed}))
     elif not lines:
         from fairwitness.app.repository import database_hint
@@ -44,25 +51,47 @@ def command(run: str | None, all_runs: bool, as_json: bool) -> int:
         click.echo(f"next:  {database_hint(root) or 'fairwitness demo'}", err=True)
     else:
         names = max(cells(line.run_id) for line in lines)
+        stopped = [line.run_id for line in lines if _is_stopped(line, workers)]
         for line in lines:
-            _show_line(line, min(names, _NAMES))
+            _show_line(line, min(names, _NAMES), is_stopped=line.run_id in stopped)
         if left:
             click.echo(f"and {left} more that ended: fairwitness status --all", err=True)
-        click.echo(f"next:  {_next(lines)}", err=True)
+        click.echo(f"next:  {_next(lines, stopped)}", err=True)
     return ExitCode.REACHED
 
 
-def _next(lines: "list[RunLine]") -> str:
+def _workers(root: Path, lines: "list[RunLine]") -> "dict[str, RunWorker]":
+    """Return the processes that execute runs; the engine's tables are read only if a run is unfinished."""
+    if all(line.is_over for line in lines):
+        return {}
+    from fairwitness.app.views.workers import workers_of
+
+    return workers_of(root)
+
+
+def _plain(worker: "RunWorker | None") -> dict[str, Any] | None:
+    return None if worker is None else {name: getattr(worker, name) for name in worker.__slots__}
+
+
+def _is_stopped(line: "RunLine", workers: "dict[str, RunWorker]") -> bool:
+    """Return whether a run could continue, but no process is working on it."""
+    waits = line.status in ("waiting", "paused") or line.waits_for.startswith("you")
+    return not line.is_over and not waits and line.run_id not in workers
+
+
+def _next(lines: "list[RunLine]", stopped: list[str]) -> str:
     going = next((line for line in lines if line.total and not line.is_over), None)
     if any(line.status == "waiting" and not line.is_over for line in lines):
         return "fairwitness inbox"
+    if stopped:
+        return f"fairwitness resume {stopped[0]}"
     if going is not None:
         return f"fairwitness status {going.run_id}"
     has_more = lines[0].total or lines[0].workflow == "feature"
     return f"fairwitness {'status' if has_more else 'events'} {lines[0].run_id}"
 
 
-def _show_line(line: "RunLine", names: int) -> None:
+def _show_line(line: "RunLine", names: int, *, is_stopped: bool) -> None:
     from fairwitness.app.text import safe_line
 
     width = terminal_width()
@@ -76,15 +105,16 @@ def _show_line(line: "RunLine", names: int) -> None:
         click.echo(f"{name}{' ' * (names - cells(name))}  {line_text}")
     else:
         click.echo(f"{name}\n{_SECOND_LINE}{line_text}")
-    failed = f"{line.failed} failed for good" if line.failed else ""
-    reason = f"because {safe_line(line.reason)}" if line.reason else ""
-    for text in filter(None, (failed, reason, _waiting(line.waits_for))):
+    failed = f"{line.failed} failed" if line.failed and line.status != "failed" else ""
+    reason = f"because {safe_line(line.reason)}" if line.reason and line.status not in _GOOD_ENDS else ""
+    waiting = f"{STOPPED}: fairwitness resume {name}" if is_stopped else _waiting(line.waits_for)
+    for text in filter(None, (failed, reason, waiting)):
         for part in wrapped(text, width, first=_SECOND_LINE, rest=_SECOND_LINE + "  "):
             click.echo(part)
 
 
 def _waiting(waits_for: str) -> str:
-    return f"waits for {waits_for}" if waits_for.startswith(("you", "a worker")) else waits_for
+    return f"waits for {waits_for}" if waits_for.startswith("you") else waits_for
 
 
 def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
@@ -96,8 +126,7 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
     worker = None if detail.view.is_over else worker_on(root, detail.view.run_id)
     following = next_command(detail.view, is_worked_on=worker is not None)
     if as_json:
-        who = None if worker is None else {name: getattr(worker, name) for name in worker.__slots__}
-        plain = {"root": str(root), **plain_detail(detail), "worker": who, "next": following}
+        plain = {"root": str(root), **plain_detail(detail), "worker": _plain(worker), "next": following}
         click.echo(json.dumps(plain, indent=2))
         return ExitCode.REACHED
     feature = _feature(root, detail)
@@ -107,11 +136,8 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
         for line in live_lines(feature, width=terminal_width()):
             click.echo(line)
     _show_board(root, detail)
-    has_graph = _show_head(detail, is_worked_on=worker is not None)
-    if has_graph and not detail.view.is_over:
-        who_works = f"process {worker.pid} on {worker.host}" if worker is not None else "nobody works on it now"
-        click.echo(f"worker    {cut(who_works, terminal_width() - 10)}")
-    _show_nodes(detail)
+    _show_head(detail, worker)
+    _show_nodes(detail, is_worked_on=worker is not None)
     _show_events(detail, feature)
     click.echo(f"next:  {following}", err=True)
     return ExitCode.REACHED
@@ -137,7 +163,7 @@ def _show_board(root: Path, detail: "RunDetail") -> None:
         click.echo(line)
 
 
-def _show_head(detail: "RunDetail", *, is_worked_on: bool) -> bool:
+def _show_head(detail: "RunDetail", worker: "RunWorker | None") -> None:
     from fairwitness.app.text import safe_line, seconds_between
 
     view, width = detail.view, terminal_width()
@@ -150,21 +176,29 @@ def _show_head(detail: "RunDetail", *, is_worked_on: bool) -> bool:
         lasted = spell_seconds(seconds_between(view.began, view.last_time))
         then = f"ended {last} after {lasted}" if view.is_over else f"last event {last}"
         _field("time", f"began {began}, {then}", width)
-    counts = view.counts()
+    _show_tasks(detail, is_worked_on=worker is not None)
+    waits = view.waits_for("")
+    if worker is not None:
+        _field("worker", f"process {worker.pid} on {worker.host}", width)
+    elif not view.is_over and view.ended() is None:
+        _field("worker", STOPPED, width)
+    if not waits.startswith("a worker"):
+        _field("waits for", waits, width)
+
+
+def _show_tasks(detail: "RunDetail", *, is_worked_on: bool) -> None:
+    counts = detail.view.counts()
     if not counts["total"]:
-        return False
+        return
     parts = [
         f"{counts['merged']} of {counts['total']} merged",
-        f"{counts['working'] + counts['helping']} {'stopped' if view.is_over else 'at work'}",
+        f"{counts['working'] + counts['helping']} {'at work' if is_worked_on else 'interrupted'}",
         f"{counts['queued']} to be merged",
         f"{counts['merging']} being merged",
-        f"{counts['waiting']} wait for a refinery",
-        f"{counts['failed']} failed for good",
+        f"{counts['waiting']} waiting for a refinery",
+        f"{counts['failed']} failed",
     ]
-    _field("tasks", ", ".join([parts[0], *(part for part in parts[1:] if not part.startswith("0 "))]), width)
-    waits = view.waits_for("")
-    _field("waits for", "" if is_worked_on and waits.startswith("a worker") else waits, width)
-    return True
+    _field("tasks", ", ".join([parts[0], *(part for part in parts[1:] if not part.startswith("0 "))]), terminal_width())
 
 
 def _field(name: str, text: str, width: int) -> None:
@@ -173,7 +207,7 @@ def _field(name: str, text: str, width: int) -> None:
             click.echo(line)
 
 
-def _show_nodes(detail: "RunDetail") -> None:
+def _show_nodes(detail: "RunDetail", *, is_worked_on: bool) -> None:
     from fairwitness.app.text import safe_line, seconds_between
     from fairwitness.app.views.detail import AT_WORK
     from fairwitness.app.views.run import NodeStage
@@ -183,10 +217,8 @@ def _show_nodes(detail: "RunDetail") -> None:
     names = max((cells(safe_line(node.name, 128)) for nodes in groups.values() for node in nodes[:_MOST]), default=0)
     for title, nodes in groups.items():
         for node in nodes[:_MOST]:
-            took = spell_seconds(seconds_between(node.since, detail.now))
-            line_text = (
-                f"{view.stage(node).value:<8}  attempt {view.tries(node)}  {'' if view.is_over else took}".rstrip()
-            )
+            took = spell_seconds(seconds_between(node.since, detail.now)) if is_worked_on else ""
+            line_text = f"{view.stage(node).value:<8}  attempt {view.tries(node)}  {took}".rstrip()
             click.echo(f"  {padded(safe_line(node.name, 128), min(names, width - cells(line_text) - 4))}  {line_text}")
         if len(nodes) > _MOST:
             click.echo(f"  and {len(nodes) - _MOST} more {title}")
