@@ -1,6 +1,7 @@
 """Packages have a docstring each, imports point down, names are not used twice, and commands start fast."""
 
 import ast
+import contextlib
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,9 @@ from pathlib import Path
 import architecture
 import pytest
 
+from fairwitness.contracts.common.vocabulary import Workflow
+from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.record import Record
 from support.fixtures import ROOT
 
 SOURCE = ROOT / "src" / "fairwitness"
@@ -73,9 +77,23 @@ def test_help_is_printed_without_a_single_library(tmp_path: Path) -> None:
 
 
 def test_status_loads_neither_contracts_nor_engine(tmp_path: Path) -> None:
-    loaded = _modules_after("status", folder=tmp_path)
-    assert "click" in loaded
-    assert not loaded & {"pydantic", "yaml", "rich", "dbos", "sqlalchemy", "asyncio", "fairwitness.engine"}
+    with contextlib.closing(Ledger.open_file(tmp_path / ".fairwitness" / "evidence.db")) as ledger:
+        for workflow, type_, data in (
+            (Workflow.FEATURE, "run_started", {"slug": "a", "mode": "autonomous", "base_commit": "b"}),
+            (Workflow.FORGE, "run.created", {"request": "a"}),
+            (Workflow.AUTOPILOT, "run_started", {"phases": ["1"]}),
+        ):
+
+            def write(record: Record, workflow: Workflow = workflow, type_: str = type_, data: object = data) -> None:
+                record.event(workflow, type_, data, timestamp="2026-02-26T14:30:00Z")  # type: ignore[arg-type]  # of that event
+
+            ledger.record(f"run-{workflow.value}", write)
+    runs = [["run-feature"], ["run-forge"]]  # the board of an autopilot run is its fold
+    for arguments in (["status", *more] for more in ([], ["--json"], *runs)):
+        loaded = _modules_after(*arguments, folder=tmp_path)
+        assert {"click", "fairwitness.ledger.run_summary"} <= loaded, arguments
+        assert not loaded & {"pydantic", "yaml", "rich", "dbos", "sqlalchemy", "asyncio"}, arguments
+        assert not {name for name in loaded if name.startswith(("fairwitness.contracts", "fairwitness.engine"))}
 
 
 def test_what_only_agents_need_is_loaded_only_when_one_is_asked(tmp_path: Path) -> None:

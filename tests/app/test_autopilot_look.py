@@ -30,12 +30,12 @@ from fairwitness.app.views.autopilot import (
 from fairwitness.app.views.detail import next_command, read_detail, run_lines
 from fairwitness.app.views.detail import open_database as opened_database
 from fairwitness.app.views.event_lines import event_text
-from fairwitness.app.views.run import PhaseStatuses, RunView, WatchEnd
+from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.errors import UsageError
-from fairwitness.ledger.summary import SummaryEvent
+from fairwitness.ledger.run_summary import PhaseStatuses, SummaryEvent
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from rules.fold_streams import PILOT, PILOT_RUN, SETUP, stream
 

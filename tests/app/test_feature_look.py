@@ -14,7 +14,8 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.errors import EventsBroken
-from fairwitness.ledger.summary import SummaryEvent, events_after
+from fairwitness.ledger.run_summary import SummaryEvent
+from fairwitness.ledger.summary import events_after
 from fairwitness.rules.fold_feature import fold_feature
 from rules.fold_streams import FEATURE, FEATURE_RUN, stream
 

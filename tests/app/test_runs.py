@@ -10,7 +10,7 @@ from app.graph_walk import Walk, dag_of, random_walk
 from fairwitness.app.views.detail import open_database, plain_detail, read_detail, resolve_run, run_lines
 from fairwitness.app.views.event_lines import any_event_text, event_text
 from fairwitness.app.views.followed_run import follow_run
-from fairwitness.app.views.run import EVENT_VERSION, NodeStage, RunView, WatchEnd
+from fairwitness.app.views.run import NodeStage, RunView, WatchEnd
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Workflow
@@ -20,17 +20,8 @@ from fairwitness.contracts.forge.documents import SubtaskStatus
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.summary import (
-    NODE_TYPES,
-    RUN_TYPES,
-    SummaryEvent,
-    events_after,
-    exhausted,
-    glance,
-    graph_of,
-    last_events,
-    node_states,
-)
+from fairwitness.ledger.run_summary import EVENT_VERSION, NODE_TYPES, RUN_TYPES, SummaryEvent
+from fairwitness.ledger.summary import events_after, glance, graph_of, last_events, run_summaries
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.fold import UPCASTERS, current_version
 from fairwitness.rules.fold_forge import fold_forge
@@ -96,10 +87,13 @@ def test_what_is_shown_of_a_run_is_what_its_events_fold_to(tmp_path: Path, seed:
 def test_a_look_at_any_database_shows_the_same(ledger: Ledger) -> None:
     walk = random_walk(ledger, 7, steps=45)
     _agree(walk, read_detail(ledger.database, walk.run_id).view)
-    states = node_states(ledger.database, walk.run_id)
-    counted = Counter(node.status.value for node in walk.run.nodes.values() if node.status is not NodeState.PENDING)
-    assert {name: count for name, count in states.items() if name != "PENDING"} == dict(counted)
-    assert exhausted(ledger.database, walk.run_id) == sum(map(is_exhausted, walk.run.nodes.values()))
+    (run,) = run_summaries(ledger.database, RunView)
+    counted = Counter(node.status for node in walk.run.nodes.values())
+    assert run.counted == {
+        "merged": counted[NodeState.MERGED],
+        "running": counted[NodeState.RUNNING],
+        "failed": sum(map(is_exhausted, walk.run.nodes.values())),
+    }
     assert [run.run_id for run in glance(ledger.database)] == [walk.run_id]
     assert graph_of(ledger.database, walk.run_id) is not None
     assert len(last_events(ledger.database, walk.run_id, 5)) == 5
@@ -193,7 +187,7 @@ def test_a_node_that_was_given_more_attempts_is_no_failure_until_they_are_used_u
         move("a")
         view = read_detail(ledger.database, "run-1").view
         _agree(walk, view)
-        assert exhausted(ledger.database, "run-1") == view.counts()["failed"]
+        assert view.counted["failed"] == view.counts()["failed"]
         failed.append(view.counts()["failed"])
     assert failed == [0, 1, 0, 0, 1, 0, 0]
 

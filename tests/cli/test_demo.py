@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,12 @@ import pytest
 
 import fairwitness as fairwitness_package
 from cli.runner import fairwitness
+from fairwitness.app.views.ledger import open_ledger
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective
 from fairwitness.store.layout.feature import FeatureLayout
 from support import demo_feature as demo
+from support.summaries import assert_summaries
 
 pytestmark = pytest.mark.timeout(300)  # the fixtures play whole runs, on a machine that may be busy
 
@@ -209,6 +212,9 @@ def test_the_ledger_of_a_demo_is_as_it_was_written(how: str, request: pytest.Fix
     done = fairwitness("ledger", "verify", cwd=played.repository)
     assert done.returncode == 0, done.stdout
     assert "all as written" in done.stderr
+    assert "rebuilt" not in done.stdout
+    with closing(open_ledger(played.repository)) as ledger:
+        assert_summaries(ledger)
 
 
 @pytest.mark.parametrize(

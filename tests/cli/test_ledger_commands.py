@@ -77,6 +77,33 @@ def test_an_edited_row_is_named_and_leaves_six(repository: Path) -> None:
 
 
 @pytest.mark.req("X2")
+def test_a_summary_that_differs_is_rebuilt_in_the_ledger_and_told_about_another_file(repository: Path) -> None:
+    database = repository / ".fairwitness" / "evidence.db"
+    export = repository / "docs" / "feature" / "login" / "verification-ledger.db"
+    for file in (database, export):
+        _tamper(file, "UPDATE run_summaries SET data = replace(data, 'head_recorded', 'run_finished')")
+    before = export.read_bytes()
+    told = fairwitness("ledger", "verify", export, cwd=repository)
+    assert told.returncode == 6
+    assert "its summary differs from its events" in told.stdout
+    done = fairwitness("ledger", "verify", "--json", cwd=repository)
+    reports = json.loads(done.stdout)
+    assert [(report["rebuilt"], len(report["findings"])) for report in reports] == [(True, 0), (False, 1)]
+    assert export.read_bytes() == before
+    export.unlink()
+    again = fairwitness("ledger", "verify", cwd=repository)
+    assert (again.returncode, "rebuilt" in again.stdout) == (0, False)
+    _tamper(database, "UPDATE run_summaries SET data = '{}'")
+    shown = fairwitness("status", cwd=repository)
+    assert shown.returncode == 6
+    assert "fairwitness ledger verify" in shown.stderr
+    mended = fairwitness("ledger", "verify", cwd=repository)
+    assert mended.returncode == 0
+    assert "its summary differed from its events and was rebuilt" in mended.stdout
+    assert fairwitness("status", cwd=repository).returncode == 0
+
+
+@pytest.mark.req("X2")
 def test_a_cut_or_vanished_ledger_shows_against_the_git_ref(repository: Path) -> None:
     ((_, head),) = kept_heads(repository).items()
     database = repository / ".fairwitness" / "evidence.db"

@@ -153,7 +153,7 @@ def assert_clean(root: Path) -> None:
     assert not [lock for lock in repository.rglob("*") if _is_held(lock)]
     assert {status for (status,) in _rows(state / "engine.db", "SELECT status FROM workflow_status")} == {"SUCCESS"}
     assert not _rows(state / "engine.db", "SELECT executor FROM engine_lease UNION SELECT run_id FROM engine_body")
-    assert [report.findings for report in verify_ledgers(repository)] == [()]
+    assert [(report.findings, report.rebuilt) for report in verify_ledgers(repository)] == [((), False)]
     last, told = _rows(state / "evidence.db", "SELECT MAX(seq), GROUP_CONCAT(data) FROM events")[0]
     shown = json.loads((state / "artifacts" / RUN / "run-state.json").read_text())
     assert (shown["status"], shown["lastEventSeq"]) == ("completed", last)

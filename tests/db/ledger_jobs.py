@@ -10,6 +10,7 @@ from fairwitness.db.base import Database, SqlDialect
 from fairwitness.errors import DatabaseBusy, FairWitnessError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
+from fairwitness.ledger.summary import summary_differs
 from fairwitness.ledger.verify import verify
 from ledger.samples import RUN, execution
 
@@ -45,6 +46,7 @@ def assert_whole(ledger: Ledger) -> set[str]:
     assert len(set(counts.values())) == 1, counts
     for run in ledger.runs():
         assert verify(database, run) == []
+        assert not summary_differs(database, run)
     return {str(key) for (key,) in database.read("SELECT key FROM executions")}
 
 

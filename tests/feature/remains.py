@@ -295,7 +295,7 @@ def assert_left(repository: Path, run_id: str, *, head: str) -> None:
     assert not rows_in(engine, "SELECT 1 FROM engine_body WHERE executor NOT IN (SELECT executor FROM engine_lease)")
     leases = [row["pid"] for row in rows_in(engine, "SELECT pid FROM engine_lease")]
     assert not [pid for pid in leases if Path(f"/proc/{pid}").exists()]  # that of a dead one keeps nobody out
-    assert {report.findings for report in verify_ledgers(repository)} == {()}
+    assert {(report.findings, report.rebuilt) for report in verify_ledgers(repository)} == {((), False)}
     told = " ".join(row["data"] for row in rows_in(repository, "SELECT data FROM events"))
     named = {name for name in _ID.findall(told) if len(name) == 40}
     commits = sorted(name for name in named if git(repository, "cat-file", "-t", name) == "commit")

@@ -9,6 +9,7 @@ from feature.keeping import load, names
 from feature.paper_bounds import beyond_bounds
 from feature.paper_grounds import played
 from feature.paper_scripts import SCRIPTS
+from support.summaries import assert_summaries
 
 _AGAIN = "PYTHONPATH=tests .venv/bin/python -m feature.keep"
 
@@ -29,6 +30,7 @@ def test_a_run_on_paper_decides_as_it_is_kept(name: str) -> None:
         assert beyond_bounds(context) == []
         assert [each for each in replay(context.ledger, context.run_id) if each.flips] == []
         told_less = [event.data["kind"] for event in context.ledger.events(context.run_id) if event.type == "degraded"]
+        assert_summaries(context.ledger)
         assert told_less == load(name)["decisions"][-1]["facts"]["degradations"]
 
 

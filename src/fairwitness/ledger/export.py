@@ -9,6 +9,7 @@ from fairwitness.db.migrations import migrate
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import UsageError
 from fairwitness.ledger.ledger import MIGRATIONS
+from fairwitness.ledger.summary import rebuild_summary
 from fairwitness.ledger.tables import CHAINED
 
 
@@ -39,6 +40,7 @@ def _copy(database: Database, transaction: Transaction, run_id: str) -> int:
     for name in order:
         columns = ", ".join(CHAINED[name].columns)
         _copy_rows(database, transaction, run_id, name, columns, CHAINED[name].key)
+    rebuild_summary(transaction, run_id)
     return _copy_rows(database, transaction, run_id, "chain", "run_id, seq, members, prev_hash, hash", "seq")
 
 

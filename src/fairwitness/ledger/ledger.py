@@ -16,11 +16,16 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger import kept
 from fairwitness.ledger.chain import START, Head, add_link
 from fairwitness.ledger.record import Record
-from fairwitness.ledger.tables import CHAINED, create_all
+from fairwitness.ledger.run_summary import RunSummary
+from fairwitness.ledger.summary import rebuild_summary
+from fairwitness.ledger.tables import CHAINED, add_summaries, create_all
 
 T = TypeVar("T")
 
-MIGRATIONS = (Migration("the four published tables, our own, and the chain", create_all),)
+MIGRATIONS = (
+    Migration("the four published tables, our own, and the chain", create_all),
+    Migration("a summary of each run", add_summaries),
+)
 
 TALLY_SQL = """\
 SELECT c.id, c.check_name, c.phase, c.round, c.passed, c.verdict, c.severity, c.instance,
@@ -43,6 +48,8 @@ class Ledger:
     def __init__(self, database: Database, *, clock: Clock = system_clock) -> None:
         self.database = database
         self._clock = clock
+        self._summaries: dict[str, RunSummary] = {}
+        """The summary of each run after the last record that this process wrote."""
 
     @classmethod
     def open(cls, database: Database, *, clock: Clock = system_clock) -> "Ledger":
@@ -75,11 +82,14 @@ class Ledger:
     def record(self, run_id: str, work: Callable[[Record], T]) -> T:
         """Write one record: all its rows and their link, or nothing."""
         now = self._clock()
+        written: dict[int, Record] = {}
 
         def write(transaction: Transaction) -> T:
             transaction.take_turns(run_id)
-            record = Record(transaction, run_id, now)
+            # taken out meanwhile, so that a summary is only kept for what was committed
+            record = written[0] = Record(transaction, run_id, now, self._summaries.pop(run_id, None))
             result = work(record)
+            record.summary.save()
             killpoint("ledger.record.inserted")
             if record.members:
                 add_link(transaction, run_id, record.members)
@@ -88,7 +98,13 @@ class Ledger:
 
         result = self.database.write(write)
         killpoint("ledger.record.committed")
+        if (summary := written[0].summary.run) is not None:
+            self._summaries[run_id] = summary
         return result
+
+    def rebuild_summary(self, run_id: str) -> None:
+        """Replace the summary of a run by the one that its events give."""
+        self.database.write(lambda transaction: rebuild_summary(transaction, run_id))
 
     def runs(self) -> tuple[str, ...]:
         """Return all runs that have a record, in the order of their ids."""

@@ -21,6 +21,8 @@ from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell_sql
 from fairwitness.ledger import kept
 from fairwitness.ledger.chain import ChainMember, row_digest
+from fairwitness.ledger.run_summary import RunSummary, SummaryEvent
+from fairwitness.ledger.summary import EVENT_COLUMNS, SummaryWriter
 from fairwitness.ledger.tables import CHAINED, Table
 
 SNIPPET = 500
@@ -38,11 +40,15 @@ def snippet(output: str) -> str:
 class Record:
     """The rows of one record, while its transaction is open."""
 
-    def __init__(self, transaction: Transaction, run_id: str, moment: datetime) -> None:
+    def __init__(
+        self, transaction: Transaction, run_id: str, moment: datetime, known: RunSummary | None = None
+    ) -> None:
         self._transaction = transaction
         self._run_id = run_id
         self._moment = moment
         self.members: list[ChainMember] = []
+        self.summary = SummaryWriter(transaction, run_id, known)
+        """The summary of the run, which follows every event of this record."""
 
     @property
     def _ts(self) -> str:
@@ -233,7 +239,7 @@ class Record:
     ) -> int:
         """Append the next event of the run; return its sequence number."""
         ((last,),) = self._transaction.run("SELECT COALESCE(MAX(seq), 0) FROM events WHERE run_id = ?", (self._run_id,))
-        row = {
+        row: dict[str, Any] = {
             "run_id": self._run_id,
             "seq": last + 1,
             "event_id": f"{self._run_id}.{last + 1}".replace(":", "-"),
@@ -246,7 +252,9 @@ class Record:
             "version": version,
             "data": plain_json(data),
         }
-        return self._insert("events", row)
+        number = self._insert("events", row)
+        self.summary.add(SummaryEvent._make((*(row[column] for column in EVENT_COLUMNS[:-1]), json.loads(row["data"]))))
+        return number
 
     def _check(
         self,

@@ -1,55 +1,46 @@
-"""A quick summary of a ledger: its runs, their progress, and the last events of each node of a graph.
+"""Summaries of runs in the ledger: written with the events, read without a contract, rebuilt from the events.
 
-It loads no contracts and does not check the order of events, so that it is fast; decisions are made by folding all
-events instead. Of a long history it reads only what still matters: the last event of each type for each node.
+The events of a run can be read here as well, without being validated.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from fairwitness.db.base import Database, SqlDialect
+from fairwitness.db.base import Database, ReadQuery, Transaction
 from fairwitness.db.migrations import check_version
 from fairwitness.errors import EventsBroken
+from fairwitness.ledger.run_summary import AUTOPILOT, Plain, RunSummary, SummaryEvent, SummaryT
 
-KNOWN_VERSION = 1
+KNOWN_VERSION = 2
 """How many migrations this module knows; a test compares it with the ledger's own list."""
+SUMMARIES_SINCE = 2
+"""The version whose migration added the summaries; a ledger that was not written to since then has none."""
 
-RUN_TYPES = (
-    *("run.created", "run.started", "run.paused", "run.resumed", "run.completed", "run.failed"),
-    *("plan.proposed", "plan.approved", "plan.returned", "overlay.applied"),
-    *("cr.emitted", "cr.approved", "cr.rejected"),
-    *("run_started", "run_resumed", "run_finished", "run_completed", "run_halted"),
-    *("approval_requested", "approval_answered"),
-    *("phase_started", "phase_completed", "phase_failed", "phase_skipped", "human_verdict_recorded"),
+EVENT_COLUMNS = (
+    "event_id",
+    "seq",
+    "timestamp",
+    "workflow",
+    "run_id",
+    "phase",
+    "task",
+    "attempt",
+    "type",
+    "version",
+    "data",
 )
-"""The events of all workflows that determine the state of a whole run; all of them are read."""
-
-NODE_TYPES = (
-    *("node.changed", "task.started", "task.verified", "task.retried", "task.exhausted", "task.reopened"),
-    *("conflict.found", "merge.started", "merge.finished"),
-)
-"""The events that determine the state of nodes; the last of each type is enough for each node."""
-
-_DEFERS = '%"deferral":%'
-"""An autopilot event that defers a phase to a person has this in its facts, whatever its type."""
-
-_COLUMNS = ("event_id", "seq", "timestamp", "workflow", "run_id", "phase", "task", "attempt", "type", "version", "data")
-_SELECTED = ", ".join(f"e.{column}" for column in _COLUMNS)
+_SELECTED = ", ".join(f"e.{column}" for column in EVENT_COLUMNS)
 _PAGE = 5000
-
-_RUNS = """
-SELECT e.run_id, e.workflow, e.seq, e.timestamp, e.type, first.timestamp
-FROM events e
-JOIN (SELECT run_id, MAX(seq) AS seq FROM events GROUP BY run_id) last ON last.run_id = e.run_id AND last.seq = e.seq
-JOIN events first ON first.run_id = e.run_id AND first.seq = 1
-ORDER BY e.timestamp DESC, e.run_id
-"""
-
-_NEW_STATE = {
-    SqlDialect.SQLITE: "json_extract(e.data, '$.newStatus')",
-    SqlDialect.POSTGRES: "CAST(e.data AS json) ->> 'newStatus'",
-}
+_RUN = ""
+"""The part of a summary that is the run itself; every other part is a node."""
+_NODE = "node/"
+_PUT = (
+    "INSERT INTO run_summaries (run_id, part, data) VALUES (?, ?, ?) "
+    "ON CONFLICT (run_id, part) DO UPDATE SET data = excluded.data"
+)
+_spelled = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 class RunGlance(NamedTuple):
@@ -63,79 +54,154 @@ class RunGlance(NamedTuple):
     began: str
 
 
-class SummaryEvent(NamedTuple):
-    """One event as in the table; its data is not validated."""
-
-    event_id: str
-    seq: int
-    timestamp: str
-    workflow: str
-    run_id: str
-    phase: str | None
-    task: str | None
-    attempt: int | None
-    type: str
-    version: int
-    data: dict[str, Any]
-
-    def plain(self) -> dict[str, Any]:
-        """Return the event as plain JSON values."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
-
-
 def holds_a_ledger(database: Database) -> bool:
     """Return whether the database holds a ledger; raise an error for a foreign or newer database."""
     return check_version(database, KNOWN_VERSION) > 0
 
 
+def run_summaries(database: Database, make: type[SummaryT]) -> list[SummaryT]:
+    """Return all runs with events, those with the newest event first; their nodes are counted, not loaded."""
+    found = [_restored(make, run_id, plain) for run_id, plain in _runs(database)]
+    found.sort(key=lambda run: run.run_id)
+    found.sort(key=lambda run: run.last_time or "", reverse=True)
+    return found
+
+
 def glance(database: Database) -> tuple[RunGlance, ...]:
     """Return the runs of a ledger, newest first."""
-    return tuple(RunGlance(*row) for row in database.read(_RUNS))
+    runs = run_summaries(database, RunSummary)
+    return tuple(
+        RunGlance(run.run_id, run.workflow, run.seq, run.last_time or "", run.last_event, run.began or "")
+        for run in runs
+    )
 
 
-def course(database: Database, run_id: str, *, up_to: int) -> list[SummaryEvent]:
-    """Return the events that determine the state of a whole run, in order."""
-    told = f"({_one_of(RUN_TYPES)} OR (e.workflow = 'autopilot' AND e.data LIKE ?))"
-    where = f"e.run_id = ? AND e.seq <= ? AND {told}"
-    sql = f"SELECT {_SELECTED} FROM events e WHERE {where} ORDER BY e.seq"
-    return _events(database, sql, run_id, up_to, _DEFERS)
+def _runs(database: Database) -> Iterator[tuple[str, Plain]]:
+    if check_version(database, KNOWN_VERSION) >= SUMMARIES_SINCE:
+        for run_id, data in database.read("SELECT run_id, data FROM run_summaries WHERE part = ?", (_RUN,)):
+            yield str(run_id), _parsed(data, run_id, "its summary")
+        return
+    for (run_id,) in database.read("SELECT DISTINCT run_id FROM events"):
+        yield str(run_id), folded_summary(database.read, run_id).plain()
 
 
-def standings(database: Database, run_id: str, *, up_to: int) -> list[SummaryEvent]:
-    """Return the last event of each type for each node, and the last merge, in order."""
-    where = f"e.run_id = ? AND e.seq <= ? AND {_one_of(NODE_TYPES)}"
-    last = f"SELECT MAX(e.seq) AS seq FROM events e WHERE {where} GROUP BY e.task, e.type"
-    sql = f"SELECT {_SELECTED} FROM events e JOIN ({last}) last ON e.seq = last.seq WHERE e.run_id = ? ORDER BY e.seq"
-    return _events(database, sql, run_id, up_to, run_id)
+def summary_of(database: Database, run_id: str, make: type[SummaryT]) -> SummaryT:
+    """Return the summary of a run with its nodes, in the order of their first event."""
+
+    if check_version(database, KNOWN_VERSION) < SUMMARIES_SINCE:
+        whole = database.look(lambda read: folded_summary(read, run_id))
+        return make.restored(run_id, whole.plain(), [node.plain() for node in whole.nodes.values()])
+    return _stored(database.read, run_id, make)
 
 
-def node_states(database: Database, run_id: str) -> dict[str, int]:
-    """Return the number of nodes of a graph in each state; nodes without events are not counted."""
-    last = "SELECT MAX(seq) AS seq FROM events WHERE run_id = ? AND type = 'node.changed' GROUP BY task"
-    state = _NEW_STATE[database.dialect]
-    sql = f"SELECT {state}, COUNT(*) FROM events e JOIN ({last}) last ON e.seq = last.seq WHERE e.run_id = ? GROUP BY 1"
-    return {str(name): int(count) for name, count in database.read(sql, (run_id, run_id))}
+def _stored(read: ReadQuery, run_id: str, make: type[SummaryT]) -> SummaryT:
+    rows = read("SELECT part, data FROM run_summaries WHERE run_id = ?", (run_id,))
+    parts = {str(part): _parsed(data, run_id, "its summary") for part, data in rows}
+    return _restored(make, run_id, parts.pop(_RUN, {}), parts.values())
 
 
-def exhausted(database: Database, run_id: str) -> int:
-    """Return how many nodes of a graph have no attempts left and were not reopened."""
-    either = _one_of(("task.exhausted", "task.reopened"))
-    last = f"SELECT MAX(e.seq) AS seq FROM events e WHERE e.run_id = ? AND {either} GROUP BY e.task"
-    found = f"events e JOIN ({last}) last ON e.seq = last.seq"
-    sql = f"SELECT COUNT(*) FROM {found} WHERE e.run_id = ? AND e.type = 'task.exhausted'"
-    return int(database.read(sql, (run_id, run_id))[0][0])
+def _restored(make: type[SummaryT], run_id: str, run: Plain, nodes: Iterable[Plain] = ()) -> SummaryT:
+    try:
+        return make.restored(run_id, run, sorted(nodes, key=lambda node: int(node["first"])))
+    except (KeyError, TypeError, ValueError):
+        raise EventsBroken(f"run {run_id}: its summary cannot be read", next_step="fairwitness ledger verify") from None
+
+
+def folded_summary(read: ReadQuery, run_id: str, *, up_to: int | None = None) -> RunSummary:
+    """Return the summary of a run, computed from its events."""
+    run = RunSummary(run_id)
+    while found := _events(read, _AFTER, run_id, run.seq):
+        for event in found:
+            if up_to is not None and event.seq > up_to:
+                return run
+            _advance(read, run, event)
+    return run
+
+
+_AFTER = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.seq > ? ORDER BY e.seq LIMIT {_PAGE}"
+
+
+def _advance(read: ReadQuery, run: RunSummary, event: SummaryEvent) -> str | None:
+    if event.workflow == AUTOPILOT and not run.phases.needs:
+        run.phases.needs = _phase_needs(read, run.run_id)
+    return run.advance(event)
+
+
+class SummaryWriter:
+    """Keeps the summary of a run up to date within one transaction that appends events."""
+
+    def __init__(self, transaction: Transaction, run_id: str, known: RunSummary | None) -> None:
+        self._read, self._run_id, self.run = transaction.run, run_id, known
+        self._changed: set[str] = set()
+
+    def add(self, event: SummaryEvent) -> None:
+        """Apply the event that was just appended."""
+        before = event.seq - 1
+        if self.run is None or self.run.seq != before:
+            self.run = self._before(before)
+        node = _advance(self._read, self.run, event)
+        self._changed |= {_RUN} if node is None else {_RUN, node}
+
+    def _before(self, seq: int) -> RunSummary:
+        if seq == 0:
+            return RunSummary(self._run_id)
+        with suppress(EventsBroken):
+            stored = _stored(self._read, self._run_id, RunSummary)
+            if stored.seq == seq:
+                return stored
+        run = folded_summary(self._read, self._run_id, up_to=seq)  # the stored one is missing or was changed
+        self._changed |= run.nodes.keys()
+        return run
+
+    def save(self) -> None:
+        """Write what changed."""
+        if self.run is not None:
+            parts = _parts(self.run, self._changed)
+            for part, data in parts.items():
+                self._read(_PUT, (self._run_id, part, data))
+
+
+def _parts(run: RunSummary, names: set[str] | None = None) -> dict[str, str]:
+    """Return the parts of a summary as they are stored: the run, and its nodes or only some of them."""
+    wanted = run.nodes if names is None else [name for name in names if name in run.nodes]
+    parts = {f"{_NODE}{name}": _spelled(run.nodes[name].plain()) for name in wanted}
+    return {_RUN: _spelled(run.plain()), **parts} if names is None or names else {}
+
+
+def summary_differs(database: Database, run_id: str) -> bool:
+    """Return whether the stored summary of a run is not the one that its events give."""
+    if check_version(database, KNOWN_VERSION) < SUMMARIES_SINCE:
+        return False
+
+    def differs(read: ReadQuery) -> bool:
+        try:
+            run = folded_summary(read, run_id)
+        except EventsBroken:
+            return True
+        stored = read("SELECT part, data FROM run_summaries WHERE run_id = ?", (run_id,))
+        return {str(part): str(data) for part, data in stored} != (_parts(run) if run.seq else {})
+
+    return database.look(differs)
+
+
+def rebuild_summary(transaction: Transaction, run_id: str) -> None:
+    """Replace the stored summary of a run by the one that its events give."""
+    transaction.run("DELETE FROM run_summaries WHERE run_id = ?", (run_id,))
+    run = folded_summary(transaction.run, run_id)
+    for part, data in _parts(run).items() if run.seq else ():
+        transaction.run(_PUT, (run_id, part, data))
 
 
 def events_after(database: Database, run_id: str, after: int) -> list[SummaryEvent]:
     """Return the next events of a run, at most one page; an empty list if there is nothing new."""
-    sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.seq > ? ORDER BY e.seq LIMIT {_PAGE}"
-    return _events(database, sql, run_id, after)
+    return _events(database.read, _AFTER, run_id, after)
 
 
-def last_events(database: Database, run_id: str, count: int) -> list[SummaryEvent]:
-    """Return the last events of a run, oldest first."""
-    sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? ORDER BY e.seq DESC LIMIT ?"
-    return _events(database, sql, run_id, count)[::-1]
+def last_events(database: Database, run_id: str, count: int, *, up_to: int | None = None) -> list[SummaryEvent]:
+    """Return the last events of a run, or the last up to a sequence number, oldest first."""
+    known, values = ("", ()) if up_to is None else (" AND e.seq <= ?", (up_to,))
+    sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ?{known} ORDER BY e.seq DESC LIMIT ?"
+    return _events(database.read, sql, run_id, *values, count)[::-1]
 
 
 def graph_of(database: Database, run_id: str) -> dict[str, Any] | None:
@@ -144,25 +210,19 @@ def graph_of(database: Database, run_id: str) -> dict[str, Any] | None:
     return _parsed(rows[0][0], run_id, "its graph") if rows else None
 
 
-def phase_needs(database: Database, run_id: str) -> dict[str, list[str]]:
-    """Return the phases that each phase of an autopilot run depends on; empty for another workflow."""
-    rows = database.read("SELECT detail FROM observations WHERE run_id = ? AND key = 'order'", (run_id,))
+def _phase_needs(read: ReadQuery, run_id: str) -> dict[str, list[str]]:
+    """Return the phases that each phase of an autopilot run depends on; empty without an order."""
+    rows = read("SELECT detail FROM observations WHERE run_id = ? AND key = 'order'", (run_id,))
     order = _parsed(rows[0][0], run_id, "its order").get("order") if rows else None
     try:
         phases = order["roadmap"]["phases"] if order else ()
         return {str(phase["id"]): [str(other) for other in phase["depends_on"]] for phase in phases}
     except (KeyError, TypeError):
-        return {}  # the order of another workflow
+        return {}
 
 
-def _one_of(types: Iterable[str]) -> str:
-    """Return a condition on the event type; the names come from this module and contain no quote."""
-    listed = "', '".join(types)
-    return f"e.type IN ('{listed}')"
-
-
-def _events(database: Database, sql: str, run_id: str, *values: str | int) -> list[SummaryEvent]:
-    rows = database.read(sql, (run_id, *values))
+def _events(read: ReadQuery, sql: str, run_id: str, *values: str | int) -> list[SummaryEvent]:
+    rows = read(sql, (run_id, *values))
     return [SummaryEvent._make((*row[:-1], _parsed(row[-1], run_id, f"event {row[1]}"))) for row in rows]
 
 

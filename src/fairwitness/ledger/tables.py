@@ -8,6 +8,7 @@ enforce that, and that only a review has a verdict.
 from typing import NamedTuple
 
 from fairwitness.db.base import SqlDialect, Transaction
+from fairwitness.ledger.summary import rebuild_summary
 
 ANVIL_CHECKS = """
 CREATE TABLE IF NOT EXISTS anvil_checks (
@@ -191,6 +192,15 @@ CREATE TABLE chain (
 ) WITHOUT ROWID
 """
 
+RUN_SUMMARIES = """
+CREATE TABLE run_summaries (
+    run_id TEXT NOT NULL,
+    part TEXT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (run_id, part)
+) WITHOUT ROWID
+"""
+
 SCHEMA_META = """
 CREATE TABLE IF NOT EXISTS schema_meta (
     table_name TEXT PRIMARY KEY,
@@ -278,6 +288,16 @@ def create_all(transaction: Transaction, dialect: SqlDialect) -> None:
             transaction.run(statement)
     for statement in _VERDICT_GUARD[dialect]:
         transaction.run(statement)
+
+
+def add_summaries(transaction: Transaction, dialect: SqlDialect) -> None:
+    """Run the second migration: create the summaries of runs, and write those of all runs there are.
+
+    Summaries follow from the events, so they are neither chained nor guarded against changes.
+    """
+    transaction.run(_in(dialect, RUN_SUMMARIES))
+    for (run_id,) in transaction.run("SELECT DISTINCT run_id FROM events"):
+        rebuild_summary(transaction, str(run_id))
 
 
 def _in(dialect: SqlDialect, ddl: str) -> str:

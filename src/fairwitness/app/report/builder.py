@@ -36,7 +36,7 @@ from fairwitness.git.ledger_heads import kept_heads
 from fairwitness.kit import files
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.summary import SummaryEvent
+from fairwitness.ledger.run_summary import SummaryEvent
 from fairwitness.ledger.verify import verify
 from fairwitness.rules.confidence import confidence_facts, grade
 from fairwitness.runs.dispatch.budget_account import CANCELLED, ENDED

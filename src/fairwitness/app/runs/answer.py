@@ -8,9 +8,9 @@ from fairwitness.app.run_records.feature import ANSWERED, open_feature_run
 from fairwitness.app.run_records.forge import open_forge_run
 from fairwitness.app.runs.drive import engine_at
 from fairwitness.app.views.inbox import FORGE, workflow_of
-from fairwitness.app.views.run import AUTOPILOT
 from fairwitness.app.views.workers import has_engine, worker_on
 from fairwitness.git.identity import read_identity
+from fairwitness.ledger.run_summary import AUTOPILOT
 from fairwitness.runs.feature import questions as feature_questions
 from fairwitness.runs.forge import questions as forge_questions
 

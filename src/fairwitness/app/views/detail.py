@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairwitness.app.repository import URL, no_ledger, read_database
-from fairwitness.app.views.run import AUTOPILOT, NodeStage, NodeView, RunSummary, RunView, status_text
+from fairwitness.app.views.run import NodeStage, RunView, status_text
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.durations import seconds_between
 from fairwitness.kit.text import visible
 from fairwitness.ledger import summary as ledger
+from fairwitness.ledger.run_summary import AUTOPILOT, NodeSummary, SummaryEvent
 
 if TYPE_CHECKING:
     from fairwitness.db.base import Database
@@ -66,41 +67,36 @@ def run_lines(root: Path, *, most: int | None = None, clock: Clock = system_cloc
             return [], 0
         lines: list[RunLine] = []
         left = 0
-        for run in ledger.glance(database):
-            summary = _course(database, run)
+        for run in ledger.run_summaries(database, RunView):
             ended = sum(line.is_over for line in lines)
-            if most is not None and summary.is_over and ended >= most:
+            if most is not None and run.is_over and ended >= most:
                 left += 1
             else:
-                lines.append(_line(database, run, summary, clock))
+                lines.append(_line(run, clock))
         return lines, left
 
 
-def _course(database: "Database", run: ledger.RunGlance) -> RunSummary:
-    summary = RunSummary(run.run_id)
-    summary.status = run.last_event  # until an event sets it
-    if run.workflow == AUTOPILOT:
-        summary.phases.needs = ledger.phase_needs(database, run.run_id)
-    for event in ledger.course(database, run.run_id, up_to=run.events):
-        summary.apply_event(event)
-    return summary
-
-
-def _line(database: "Database", run: ledger.RunGlance, summary: RunSummary, clock: Clock) -> RunLine:
-    states = ledger.node_states(database, run.run_id) if summary.tasks else {}
-    running = states.get("RUNNING", 0)
-    phases = summary.phases.counts()
+def _line(run: RunView, clock: Clock) -> RunLine:
+    run.refuse_broken()
+    phases, last_time = run.phases.counts(), run.last_time or ""
+    nodes = run.counted if run.tasks else {"merged": 0, "failed": phases["failed"], "running": 0}
+    running = nodes["running"]
     return RunLine(
-        *run,
-        status=summary.status,
-        reason=summary.reason,
-        is_over=summary.is_over,
-        total=summary.tasks or phases["total"],
-        merged=states.get("MERGED", 0) or phases["completed"],
-        failed=ledger.exhausted(database, run.run_id) if summary.tasks else phases["failed"],
+        run_id=run.run_id,
+        workflow=run.workflow,
+        events=run.seq,
+        last_time=last_time,
+        last_event=run.last_event,
+        began=run.began or "",
+        status=run.status,
+        reason=run.reason,
+        is_over=run.is_over,
+        total=run.tasks or phases["total"],
+        merged=nodes["merged"] or phases["completed"],
+        failed=nodes["failed"],
         running=running,
-        waits_for=summary.waits_for(f"{running} running" if running else ""),
-        age_s=seconds_between(run.last_time, clock()),
+        waits_for=run.waits_for(f"{running} running" if running else ""),
+        age_s=seconds_between(last_time, clock()),
     )
 
 
@@ -118,7 +114,7 @@ def resolve_run(database: "Database", wanted: str | None, *, workflow: str | Non
 
     With `workflow`, `last` is the latest run of that workflow.
     """
-    runs = ledger.glance(database)
+    runs = ledger.run_summaries(database, RunView)
     if wanted is None:
         found = only_unfinished(database)
         if found is None:
@@ -148,15 +144,15 @@ def resolve_run_at(root: Path, wanted: str | None, *, workflow: str | None = Non
         return resolve_run(database, wanted, workflow=workflow)
 
 
-def _latest(runs: Sequence[ledger.RunGlance], workflow: str | None) -> str:
+def _latest(runs: Sequence[RunView], workflow: str | None) -> str:
     if runs:
-        return max(runs, key=lambda run: (run.began, run.run_id)).run_id
+        return max(runs, key=lambda run: (run.began or "", run.run_id)).run_id
     raise UsageError(f"there is no {f'{workflow} ' if workflow else ''}run yet", next_step="fairwitness status")
 
 
 def only_unfinished(database: "Database") -> str | None:
     """Return the id of the only unfinished run, or None; raise `UsageError` if there are several."""
-    unfinished = [run.run_id for run in ledger.glance(database) if not _course(database, run).is_over]
+    unfinished = [run.run_id for run in ledger.run_summaries(database, RunView) if not run.is_over]
     if len(unfinished) > 1:
         listed = ", ".join(visible(run) for run in unfinished[:SHOWN])
         raise UsageError(f"{len(unfinished)} runs are unfinished: {listed}", next_step="name one of them")
@@ -173,22 +169,15 @@ class RunDetail:
     """The state of a run at one moment, and its last events."""
 
     view: RunView
-    last: tuple[ledger.SummaryEvent, ...]
+    last: tuple[SummaryEvent, ...]
     now: datetime
 
 
 def read_detail(database: "Database", run_id: str, *, events: int = EVENTS, clock: Clock = system_clock) -> RunDetail:
     """Return the current state of a run and its last events."""
-    last = ledger.last_events(database, run_id, max(1, events))
-    view = RunView(run_id)
-    view.status = last[-1].type  # until an event sets it
-    if last[-1].workflow == AUTOPILOT:
-        view.phases.needs = ledger.phase_needs(database, run_id)
-    top = last[-1].seq  # events written from here on are read later
-    counted = (*ledger.course(database, run_id, up_to=top), *ledger.standings(database, run_id, up_to=top))
-    for event in sorted(counted, key=lambda event: event.seq):
-        view.apply_event(event)
-    view.advance_to(last[-1])
+    view = ledger.summary_of(database, run_id, RunView)
+    view.refuse_broken()
+    last = ledger.last_events(database, run_id, max(1, events), up_to=view.seq)  # later ones are read later
     options = (ledger.graph_of(database, run_id) or {}).get("options")
     if isinstance(options, dict) and isinstance(options.get("max_attempts"), int):
         view.max_attempts = options["max_attempts"]
@@ -252,7 +241,7 @@ def plain_detail(detail: RunDetail) -> dict[str, Any]:
     }
 
 
-def _plain_node(view: RunView, node: NodeView, now: datetime) -> dict[str, Any]:
+def _plain_node(view: RunView, node: NodeSummary, now: datetime) -> dict[str, Any]:
     return {
         "node": node.name,
         "stage": view.stage(node).value,

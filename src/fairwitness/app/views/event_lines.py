@@ -8,7 +8,7 @@ from fairwitness.app.text import LONGEST as LONGEST
 from fairwitness.app.text import safe_line
 from fairwitness.kit import json_text
 from fairwitness.kit.clock import spell, system_clock
-from fairwitness.ledger.summary import SummaryEvent
+from fairwitness.ledger.run_summary import SummaryEvent
 
 _SILENT = frozenset({"checkpoint_written", "task_retried"})
 _STEPS = {

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from fairwitness.app.views.run import NodeStage, NodeView, RunView
+from fairwitness.app.views.run import NodeStage, RunView
 from fairwitness.errors import EventsBroken
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.durations import seconds_between
 from fairwitness.kit.text import visible
-from fairwitness.ledger.summary import NODE_TYPES, SummaryEvent
+from fairwitness.ledger.run_summary import NODE_TYPES, NodeSummary, SummaryEvent
 
 STEPS: Mapping[str, str] = {
     "step-0": "setup",
@@ -299,7 +299,7 @@ class FeatureView:
                 found[node.name] = self._task(graph, node)
         return list(found.values())
 
-    def _task(self, graph: RunView, node: NodeView) -> FeatureTaskView:
+    def _task(self, graph: RunView, node: NodeSummary) -> FeatureTaskView:
         stage = graph.stage(node)
         word = _STAGES.get(stage) or _STATES.get(node.state, node.state.lower())
         if self._reverted.get(node.name, 0) > node.last:

@@ -9,7 +9,7 @@ from typing import Any
 from fairwitness.app.text import safe_line
 from fairwitness.app.views import event_lines
 from fairwitness.app.views.feature import STEPS, FeatureView, LastGateAnswer, StepView
-from fairwitness.ledger.summary import SummaryEvent
+from fairwitness.ledger.run_summary import SummaryEvent
 
 Spell = Callable[[float], str]
 """Spells a duration given in seconds."""

@@ -21,7 +21,7 @@ from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.app.views.workers import RunWorker, worker_on
 from fairwitness.errors import DatabaseBusy
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.ledger.summary import SummaryEvent as SummaryEvent  # for faces, which may not import the ledger
+from fairwitness.ledger.run_summary import SummaryEvent as SummaryEvent  # for faces, which may not import the ledger
 from fairwitness.ledger.summary import events_after, last_events
 
 if TYPE_CHECKING:

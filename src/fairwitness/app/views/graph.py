@@ -8,11 +8,12 @@ from typing import Any
 
 from fairwitness.app.text import safe_line, seconds_between
 from fairwitness.app.views.detail import FORGE, open_database, read_detail, resolve_run
-from fairwitness.app.views.run import NodeStage, NodeView, RunView
+from fairwitness.app.views.run import NodeStage, RunView
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState, NodeType
 from fairwitness.errors import EventsBroken
 from fairwitness.ledger.ledger import Ledger
+from fairwitness.ledger.run_summary import NodeSummary
 from fairwitness.rules.fold_forge import fold_forge
 from fairwitness.rules.schedule import GOOD_ENOUGH, ways_to_the_end
 from fairwitness.runs.graph.log import GraphLog
@@ -80,7 +81,7 @@ def _effective(log: GraphLog) -> tuple[Dag, Dag]:
 
 
 def _graph_view(dag: Dag, view: RunView, now: datetime) -> GraphView:
-    untouched = NodeView("")
+    untouched = NodeSummary("")
     nodes = {node.id: view.nodes.get(node.id, untouched) for node in dag.nodes}
     types = {node.id: node.type for node in dag.nodes}
     critical = critical_path({node.id: node for node in dag.nodes if nodes[node.id].state != NodeState.MERGED})
@@ -133,11 +134,11 @@ _AT_STAGE = {
 }
 
 
-def _at_work(node: NodeView, view: RunView, now: datetime) -> float | None:
+def _at_work(node: NodeSummary, view: RunView, now: datetime) -> float | None:
     return seconds_between(node.since, now) if view.stage(node) in (NodeStage.WORKING, NodeStage.HELPING) else None
 
 
-def _waits_for(node: DagNode, nodes: Mapping[str, NodeView], types: Mapping[str, NodeType], view: RunView) -> str:
+def _waits_for(node: DagNode, nodes: Mapping[str, NodeSummary], types: Mapping[str, NodeType], view: RunView) -> str:
     it = nodes[node.id]
     match it.state:
         case "PENDING":

@@ -8,9 +8,9 @@ from fairwitness.app.run_records.autopilot import open_autopilot_run, open_verdi
 from fairwitness.app.run_records.feature import open_feature_run
 from fairwitness.app.run_records.forge import open_forge_run
 from fairwitness.app.views.detail import open_database, resolve_run_at, run_lines
-from fairwitness.app.views.run import AUTOPILOT
 from fairwitness.contracts.common.approvals import ApprovalRequest
 from fairwitness.errors import UsageError
+from fairwitness.ledger.run_summary import AUTOPILOT
 from fairwitness.ledger.summary import glance
 from fairwitness.runs.feature import questions as feature_questions
 from fairwitness.runs.forge import questions as forge_questions

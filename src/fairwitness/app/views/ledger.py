@@ -19,11 +19,15 @@ from fairwitness.kit.text import visible
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import MIGRATIONS, Ledger
 from fairwitness.ledger.queries import BY_NAME, Canned
-from fairwitness.ledger.summary import glance
+from fairwitness.ledger.summary import glance, summary_differs
 from fairwitness.ledger.verify import hash_at, verify
 
 EXPORTS = "docs/feature/*/verification-ledger.db"
 _POLL_S = 0.2
+_SUMMARY_DIFFERS = (
+    "its summary differs from its events, so `fairwitness status` is wrong about it; "
+    "`fairwitness ledger verify` rebuilds it where it may write"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class ChainReport:
     links: int
     head: str
     findings: tuple[str, ...]
+    rebuilt: bool = False
+    """Whether its summary differed from its events and was replaced by the one that they give."""
 
 
 def open_ledger(root: Path) -> Ledger:
@@ -55,12 +61,16 @@ def open_ledger(root: Path) -> Ledger:
 
 
 def verify_ledgers(root: Path, file: Path | None = None) -> list[ChainReport]:
-    """Verify a ledger file, or every ledger of a repository: its chain, its git refs, and its exports."""
+    """Verify a ledger file, or every ledger of a repository: its chain, its git refs, and its exports.
+
+    A summary in the ledger of the repository that differs from its events is rebuilt; other files are not changed.
+    """
     kept = {run: Head(*head) for run, head in kept_heads(root).items()}
     ledger = Ledger.read_only(file) if file else open_ledger(root)
     try:
         reports = [_verify(ledger, run_id, kept.get(run_ref(run_id))) for run_id in ledger.runs()]
         if file is None:
+            reports = [_rebuilt(root, ledger, report) for report in reports]
             known = {run_ref(report.run_id) for report in reports}
             reports += [_vanished(ledger, run, head) for run, head in kept.items() if run not in known]
             for export in sorted(root.glob(EXPORTS)):
@@ -73,7 +83,30 @@ def verify_ledgers(root: Path, file: Path | None = None) -> list[ChainReport]:
 def _verify(ledger: Ledger, run_id: str, kept: Head | None) -> ChainReport:
     head = ledger.head(run_id)
     findings = verify(ledger.database, run_id, [kept] if kept else [])
-    return ChainReport(ledger.database.name, run_id, head.links, head.hash, tuple(str(finding) for finding in findings))
+    told = [str(finding) for finding in findings]
+    if summary_differs(ledger.database, run_id):
+        told.append(f"run {run_id}: {_SUMMARY_DIFFERS}")
+    return ChainReport(ledger.database.name, run_id, head.links, head.hash, tuple(told))
+
+
+def _rebuilt(root: Path, ledger: Ledger, report: ChainReport) -> ChainReport:
+    """Rebuild the summary of a run if nothing else is wrong with it."""
+    if report.findings != (f"run {report.run_id}: {_SUMMARY_DIFFERS}",):
+        return report
+    if os.environ.get(URL):
+        ledger.rebuild_summary(report.run_id)
+        return replace(report, findings=(), rebuilt=True)
+    try:
+        writable = Ledger.open_file(state_in(root) / DATABASE)
+    except (DatabaseUnusable, OSError):
+        return report
+    try:
+        writable.rebuild_summary(report.run_id)
+    except DatabaseUnusable:
+        return report
+    finally:
+        writable.close()
+    return replace(report, findings=(), rebuilt=True)
 
 
 def _vanished(ledger: Ledger, run: str, kept: Head) -> ChainReport:

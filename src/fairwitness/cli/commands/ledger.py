@@ -26,7 +26,8 @@ def command() -> None:
 def verify_command(file: Path | None, as_json: bool) -> int:
     """Check that no row was edited, deleted, inserted, reordered or truncated.
 
-    Without FILE: every ledger of this repository, its exports and its git refs. Exit code 6 if the check fails.
+    Without FILE: every ledger of this repository, its exports and its git refs. A summary of a run that differs from
+    its events is rebuilt. Exit code 6 if the check fails.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.ledger import verify_ledgers
@@ -39,6 +40,8 @@ def verify_command(file: Path | None, as_json: bool) -> int:
         for report in reports:
             word = "TAMPERED" if report.findings else "intact"
             click.echo(f"{word:<8}  run {report.run_id}  {report.links} links  {report.ledger}")
+            if report.rebuilt:
+                click.echo("          its summary differed from its events and was rebuilt")
             for finding in report.findings:
                 click.echo(f"          {finding}")
         click.echo(_verdict(len(reports), found), err=True)
