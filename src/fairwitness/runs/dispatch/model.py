@@ -4,11 +4,20 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fairwitness.agents.base import Backend, Endpoint, OnHappening
 from fairwitness.agents.toolset.model import CommandEnvironment, GitReader, ToolSource
-from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchLimits, DispatchOutcome, Probe, Usage
+from fairwitness.contracts.agents.dispatch import (
+    Brief,
+    ChangedPath,
+    DispatchLimits,
+    DispatchOutcome,
+    OutcomeStatus,
+    Probe,
+    Usage,
+)
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.budgets import BudgetCaps, OverBudget, Spending
 from fairwitness.contracts.common.tools import Tool
 from fairwitness.git.shadow import Shadow
@@ -18,6 +27,8 @@ from fairwitness.ledger.record import Record
 from fairwitness.runs.dispatch.stored_blobs import StoredContents
 from fairwitness.sandbox.runner import Runner
 from fairwitness.store.artifacts import Store
+
+C = TypeVar("C", bound=Contract)
 
 
 class Recorder(Protocol):
@@ -137,3 +148,10 @@ class Dispatched:
     """The hash under which the transcript is stored."""
     adopted: bool = False
     """Whether the dispatch had ended before, so that no model was called."""
+
+    def answer(self, shape: type[C]) -> C | None:
+        """Return the agent's answer, or None if the dispatch did not end with a valid one."""
+        outcome = self.outcome
+        if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
+            return None
+        return shape.model_validate(outcome.answer)

@@ -194,12 +194,13 @@ def raised_here(ledger: Ledger, run_id: str, state: FeatureState) -> Raised | No
 
 def _concerns(ledger: Ledger, run_id: str, dispatch: DispatchState, dispatch_id: str) -> tuple[Severity, ...]:
     done = ended(ledger, run_id, dispatch_id)
-    answer = None if done is None else done.outcome.answer
-    if answer is None:
+    if done is None:
         return ()
     if dispatch.step == Step.SETUP.value:
-        return tuple(concern.severity for concern in IntakeReturn.model_validate(answer).concerns)
-    log = SpecOutput.model_validate(answer).agent_output.payload.pushback_log
+        intake = done.answer(IntakeReturn)
+        return () if intake is None else tuple(concern.severity for concern in intake.concerns)
+    spec = done.answer(SpecOutput)
+    log = None if spec is None else spec.agent_output.payload.pushback_log
     return () if log is None else tuple(concern.severity for concern in log.concerns)
 
 

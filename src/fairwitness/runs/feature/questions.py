@@ -93,8 +93,8 @@ def _intake(context: FeatureContext) -> list[str]:
     state = context.state()
     for id_, dispatch in reversed(tuple(state.dispatches.items())):
         done = ended(context.ledger, context.run_id, id_) if dispatch.step == Step.SETUP.value else None
-        if done is not None and done.outcome.answer is not None:
-            said = IntakeReturn.model_validate(done.outcome.answer)
+        said = None if done is None else done.answer(IntakeReturn)
+        if said is not None:
             concerns = [f"{each.severity.value}: {each.title}. {each.recommendation}" for each in said.concerns]
             return [f"Understood as: {said.understanding}", *concerns]
     return []

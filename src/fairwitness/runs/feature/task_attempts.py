@@ -4,21 +4,20 @@ The gates that decide about the run also decide whether an attempt is merged. Th
 an agent says.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
 from fairwitness.contracts.common.gates import Blocked
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.common.vocabulary import Workflow
+from fairwitness.contracts.common.vocabulary import CompletionStatus, Workflow
 from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Candidate, Proof, Worked
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.gates import is_verified, task_gates
-from fairwitness.runs.dispatch import DispatchPosition
+from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.context import FeatureContext
@@ -136,10 +135,10 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         )
         position = _position(Step.VERIFY, order)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered)
-        if done.outcome.answer is None:
-            return None
-        await run_blocking(store, self._context, Role.VERIFIER, order.node, done)
-        return VerificationReport.model_validate(done.outcome.answer)
+        report = done.answer(VerificationReport)
+        if report is not None:
+            await run_blocking(store, self._context, Role.VERIFIER, order.node, done)
+        return report
 
     def _judged(self, order: AttemptOrder, document: TaskDocument | None) -> Proof:
         facts = attempt_facts(self._context, order.node, order.attempt, document)
@@ -166,6 +165,10 @@ def _position(step: Step, order: AttemptOrder) -> DispatchPosition:
     return DispatchPosition(step.value, task=order.node, phase=order.phase, attempt=order.attempt)
 
 
-def _unfinished(answer: Mapping[str, Any]) -> str | None:
-    said = answer["completion"]
-    return None if said["status"] == "DONE" else f"its implementer says {said['status']}: {said['summary']}"[:500]
+def _unfinished(done: Dispatched) -> str | None:
+    report = done.answer(ImplementationReport)
+    assert report is not None
+    said = report.completion
+    if said.status is CompletionStatus.DONE:
+        return None
+    return f"its implementer says {said.status.value}: {said.summary}"[:500]

@@ -2,7 +2,6 @@
 
 from typing import Final, NamedTuple
 
-from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.events import RunFailed
 from fairwitness.contracts.forge.returns import CaptainReturn
@@ -109,10 +108,10 @@ class ForgeCaptain:
         brief = await run_blocking(self._briefs.replan, f"{request_instance(cr_id)}-{round_}", cr_id)
         tip = await run_blocking(self._log.last_tip)
         done = await self._caller.ask_at(brief, DispatchPosition(REPLAN, dispatch_count=round_), tip)
-        if done.outcome.status is not OutcomeStatus.OK or done.outcome.answer is None:
+        answer = done.answer(CaptainReturn)
+        if answer is None:
             await run_blocking(give_up, self._log, cr_id, f"the captain gave no answer: {_problems_of(done)[0]}")
             return
-        answer = CaptainReturn.model_validate(done.outcome.answer)
         problems = await run_blocking(extend, self._log, cr_id, answer, "captain")
         if problems and round_ >= MOST_REFUSALS:
             await run_blocking(give_up, self._log, cr_id, f"{_not_fitting(round_)}: {_problem_text(problems[0])}")
@@ -123,10 +122,9 @@ def _dispatch_id(number: int, try_: int) -> str:
 
 
 def _tried(done: Dispatched, layout: ForgeLayout) -> _Tried:
-    outcome = done.outcome
-    if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
+    answer = done.answer(CaptainReturn)
+    if answer is None:
         return _Tried(None, _problems_of(done))
-    answer = CaptainReturn.model_validate(outcome.answer)
     if answer.dag is None:
         return _Tried(None, ("dag: expected the graph of a new plan; found none",), may_mend=True)
     plan = plan_of(answer)

@@ -22,6 +22,7 @@ from fairwitness.contracts.common.markdown import split_sections
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
 from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus, WalkthroughStatus
 from fairwitness.contracts.forge.events import HelperStarted
+from fairwitness.contracts.forge.returns import WorkerReturn
 from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart
 from fairwitness.errors import FairWitnessError, UsageError
@@ -240,13 +241,14 @@ def result_of(done: Dispatched) -> HelperResult:
     files = [each.path for each in done.changed]
     more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
     changed = f"files changed: {', '.join(files[:_FILES]) or 'none'}{more}"
-    if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
+    answer = done.answer(WorkerReturn)
+    if answer is None:
         return HelperResult(False, f"failed: {_problem(outcome)}\n{changed}")
-    said = outcome.answer["walkthrough"]
-    summary = dict(split_sections(said["body"]))["Summary"].strip()
+    said = answer.walkthrough
+    summary = dict(split_sections(said.body))["Summary"].strip()
     cut = f"{summary[:_SUMMARY]}…" if len(summary) > _SUMMARY else summary
-    is_done = said["status"] == WalkthroughStatus.COMPLETED.value
-    return HelperResult(is_done, f"{said['status']}\n{changed}\n{cut or 'it says nothing more'}")
+    is_done = said.status is WalkthroughStatus.COMPLETED
+    return HelperResult(is_done, f"{said.status.value}\n{changed}\n{cut or 'it says nothing more'}")
 
 
 def _problem(outcome: DispatchOutcome) -> str:

@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.agents.toolset.terminal import Terminal
@@ -11,7 +11,8 @@ from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSe
 from fairwitness.contracts.common.ids import attempt_branch
 from fairwitness.contracts.common.tools import Role, Scope, Tool
 from fairwitness.contracts.forge.dag import DagNode, NodeType
-from fairwitness.contracts.forge.documents import ChangeRequest, Walkthrough, WalkthroughStatus
+from fairwitness.contracts.forge.documents import ChangeRequest, WalkthroughStatus
+from fairwitness.contracts.forge.returns import RefineryReturn, WorkerReturn
 from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Worked
 from fairwitness.errors import UsageError
@@ -64,7 +65,7 @@ class ForgeWorker:
         position = DispatchPosition(STEP, task=order.node, attempt=order.attempt)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, equip=equip)
         await run_blocking(self._keep, order, role, done)
-        return worked(done, _unfinished)
+        return worked(done, partial(_unfinished, role))
 
     def _node(self, name: str) -> DagNode:
         _, dag = self._log.effective()
@@ -155,23 +156,22 @@ class ForgeWorker:
 
     def _keep(self, order: AttemptOrder, role: Role, done: Dispatched) -> None:
         """Record the agent's walkthrough and change requests; a refused agent's are void."""
-        outcome = done.outcome
-        answer = outcome.answer if outcome.status is OutcomeStatus.OK else None
+        answer = _returned(role, done)
         if answer is not None:
-            walkthrough = Walkthrough.model_validate(answer["walkthrough"])
             changed = [each.path for each in done.changed]
-            keep_walkthrough(self._log, self._store, self._layout, order, walkthrough, changed)
-        if role is Role.REFINERY and outcome.status is not OutcomeStatus.REFUSED:
-            asked = self._asked_for(done.dispatch_id, answer or {})
+            keep_walkthrough(self._log, self._store, self._layout, order, answer.walkthrough, changed)
+        if role is Role.REFINERY and done.outcome.status is not OutcomeStatus.REFUSED:
+            asked = self._asked_for(done)
             if asked:
                 from fairwitness.runs.forge import change_requests  # only a refinery needs it
 
                 change_requests.emit(self._log, order.node, order.attempt, asked)
 
-    def _asked_for(self, dispatch_id: str, answer: Mapping[str, Any]) -> list[ChangeRequest]:
-        asked = [ChangeRequest.model_validate(each) for each in answer.get("change_requests", ())]
+    def _asked_for(self, done: Dispatched) -> list[ChangeRequest]:
+        answer = done.answer(RefineryReturn)
+        asked = () if answer is None else answer.change_requests
         titles = {request.title for request in asked}
-        row = self._log.ledger.observation(self._log.run_id, f"{WANTED}:{dispatch_id}")
+        row = self._log.ledger.observation(self._log.run_id, f"{WANTED}:{done.dispatch_id}")
         by_tool = [] if row is None else [ChangeRequest.model_validate(each) for each in row.detail["requests"]]
         return [*asked, *(request for request in by_tool if request.title not in titles)]
 
@@ -203,6 +203,12 @@ def _commands_in(folder: Path, deps: DispatchDeps) -> Callable[[tuple[str, ...]]
     return run
 
 
-def _unfinished(answer: Mapping[str, Any]) -> str | None:
-    status = answer["walkthrough"]["status"]
-    return None if status == WalkthroughStatus.COMPLETED.value else f"its agent says that it is {status}"
+def _returned(role: Role, done: Dispatched) -> RefineryReturn | WorkerReturn | None:
+    return done.answer(RefineryReturn) if role is Role.REFINERY else done.answer(WorkerReturn)
+
+
+def _unfinished(role: Role, done: Dispatched) -> str | None:
+    answer = _returned(role, done)
+    assert answer is not None
+    status = answer.walkthrough.status
+    return None if status is WalkthroughStatus.COMPLETED else f"its agent says that it is {status.value}"

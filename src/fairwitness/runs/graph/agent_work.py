@@ -1,7 +1,6 @@
 """The result of an agent's work on a node."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.graph.orders import Worked
@@ -11,9 +10,7 @@ STEP = "execute"
 EVERYTHING = ("**",)
 
 
-def worked(
-    done: Dispatched, unfinished: Callable[[Mapping[str, Any]], str | None], summary: str | None = None
-) -> Worked:
+def worked(done: Dispatched, unfinished: Callable[[Dispatched], str | None], summary: str | None = None) -> Worked:
     """Return the result of an agent's work. `unfinished` returns why the answer itself says that the work is not
     done."""
     outcome = done.outcome
@@ -23,7 +20,7 @@ def worked(
         return Worked(done=False, changed=changed, reason=problem, halt=f"the budget is used up: {problem}")
     if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
         return Worked(done=False, changed=changed, reason=f"{outcome.status.value}: {problem}")
-    reason = unfinished(outcome.answer)
+    reason = unfinished(done)
     if reason is not None:
         return Worked(done=False, changed=changed, reason=reason)
     return Worked(done=True, changed=changed, summary=summary)
