@@ -21,7 +21,7 @@ from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.run_summary import EVENT_VERSION, NODE_TYPES, RUN_TYPES, SummaryEvent
-from fairwitness.ledger.summary import events_after, glance, graph_of, last_events, run_summaries
+from fairwitness.ledger.summary import events_after, graph_of, last_events, run_summaries
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.fold import UPCASTERS, current_version
 from fairwitness.rules.fold_forge import fold_forge
@@ -94,7 +94,7 @@ def test_a_look_at_any_database_shows_the_same(ledger: Ledger) -> None:
         "running": counted[NodeState.RUNNING],
         "failed": sum(map(is_exhausted, walk.run.nodes.values())),
     }
-    assert [run.run_id for run in glance(ledger.database)] == [walk.run_id]
+    assert [run.run_id for run in run_summaries(ledger.database, RunView)] == [walk.run_id]
     assert graph_of(ledger.database, walk.run_id) is not None
     assert len(last_events(ledger.database, walk.run_id, 5)) == 5
 

@@ -6,7 +6,7 @@ The events of a run can be read here as well, without being validated.
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairwitness.db.base import Database, ReadQuery, Transaction
 from fairwitness.db.migrations import check_version
@@ -43,17 +43,6 @@ _PUT = (
 _spelled = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-class RunGlance(NamedTuple):
-    """One run: its last event, and when it started."""
-
-    run_id: str
-    workflow: str
-    events: int
-    last_time: str
-    last_event: str
-    began: str
-
-
 def holds_a_ledger(database: Database) -> bool:
     """Return whether the database holds a ledger; raise an error for a foreign or newer database."""
     return check_version(database, KNOWN_VERSION) > 0
@@ -65,15 +54,6 @@ def run_summaries(database: Database, make: type[SummaryT]) -> list[SummaryT]:
     found.sort(key=lambda run: run.run_id)
     found.sort(key=lambda run: run.last_time or "", reverse=True)
     return found
-
-
-def glance(database: Database) -> tuple[RunGlance, ...]:
-    """Return the runs of a ledger, newest first."""
-    runs = run_summaries(database, RunSummary)
-    return tuple(
-        RunGlance(run.run_id, run.workflow, run.seq, run.last_time or "", run.last_event, run.began or "")
-        for run in runs
-    )
 
 
 def _runs(database: Database) -> Iterator[tuple[str, Plain]]:

@@ -8,7 +8,7 @@ from fairwitness.app.assembly.engine import FLOWS, EngineCallback
 from fairwitness.app.repository import read_database
 from fairwitness.app.runs.drive import deliver_answers, engine_at, stop_on_signals
 from fairwitness.app.views.detail import read_detail
-from fairwitness.app.views.run import WatchEnd
+from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.engine.base import JOURNAL_VERSION, ExecutionStatus
 from fairwitness.engine.base import StrandedRun as StrandedRun  # for the command line, which may not import the engine
 from fairwitness.engine.dbos_engine import DbosEngine
@@ -80,7 +80,11 @@ def _unfinished(root: Path) -> list[str]:
     with read_database(root) as database:
         if database is None:
             return []
-        views = [read_detail(database, run.run_id).view for run in ledger.glance(database) if run.workflow in FLOWS]
+        views = [
+            read_detail(database, run.run_id).view
+            for run in ledger.run_summaries(database, RunView)
+            if run.workflow in FLOWS
+        ]
     return [view.run_id for view in views if not view.is_over and view.ended() is not WatchEnd.PERSON]
 
 

@@ -10,8 +10,8 @@ from fairwitness.app.run_records.forge import open_forge_run
 from fairwitness.app.views.detail import open_database, resolve_run_at, run_lines
 from fairwitness.contracts.common.approvals import ApprovalRequest
 from fairwitness.errors import UsageError
-from fairwitness.ledger.run_summary import AUTOPILOT
-from fairwitness.ledger.summary import glance
+from fairwitness.ledger.run_summary import AUTOPILOT, RunSummary
+from fairwitness.ledger.summary import run_summaries
 from fairwitness.runs.feature import questions as feature_questions
 from fairwitness.runs.forge import questions as forge_questions
 
@@ -73,4 +73,4 @@ def run_to_answer(root: Path, wanted: str | None) -> str:
 def workflow_of(root: Path, run_id: str) -> str | None:
     """Return the workflow of a run, or None if the ledger holds no such run."""
     with open_database(root) as database:
-        return next((run.workflow for run in glance(database) if run.run_id == run_id), None)
+        return next((run.workflow for run in run_summaries(database, RunSummary) if run.run_id == run_id), None)

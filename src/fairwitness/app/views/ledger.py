@@ -19,7 +19,8 @@ from fairwitness.kit.text import visible
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import MIGRATIONS, Ledger
 from fairwitness.ledger.queries import BY_NAME, Canned
-from fairwitness.ledger.summary import glance, summary_differs
+from fairwitness.ledger.run_summary import RunSummary
+from fairwitness.ledger.summary import run_summaries, summary_differs
 from fairwitness.ledger.verify import hash_at, verify
 
 EXPORTS = "docs/feature/*/verification-ledger.db"
@@ -170,7 +171,13 @@ def known_run(ledger: Ledger, wanted: str, *, workflow: str | None = None) -> st
     """
     runs = ledger.runs()
     named = next((run_id for run_id in runs if wanted in (run_id, run_ref(run_id))), None)
-    if named is None and wanted == LAST and runs and workflow is None and not glance(ledger.database):
+    if (
+        named is None
+        and wanted == LAST
+        and runs
+        and workflow is None
+        and not run_summaries(ledger.database, RunSummary)
+    ):
         return max(runs)
     return named or resolve_run(ledger.database, wanted, workflow=workflow)
 

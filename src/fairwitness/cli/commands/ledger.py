@@ -26,8 +26,8 @@ def command() -> None:
 def verify_command(file: Path | None, as_json: bool) -> int:
     """Check that no row was edited, deleted, inserted, reordered or truncated.
 
-    Without FILE: every ledger of this repository, its exports and its git refs. A summary of a run that differs from
-    its events is rebuilt. Exit code 6 if the check fails.
+    Without FILE: every ledger of this repository, its exports and its git refs. If the summary of a
+    run differs from its events, a new one is written. Exit code 6 if the check fails.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.ledger import verify_ledgers
