@@ -278,11 +278,12 @@ CIRCLE = planned(Node("task-001", ("task-002",)), Node("task-002", ("task-001",)
 def test_a_captain_without_a_usable_plan_ends_the_run_which_asks_him_again_when_it_is_resumed(tmp_path: Path) -> None:
     grounds = Grounds.lay_out(tmp_path, ONE)
     grounds.plans(RESERVED)
-    grounds.record(Role.CAPTAIN, "captain-1", insisted((Turn("A plan.", submitted=CIRCLE),)), 2)
-    grounds.plans(planned(ONE), 3)
+    for number in (2, 3):  # an answer that is none is asked for once more, as in every workflow
+        grounds.record(Role.CAPTAIN, "captain-1", insisted((Turn("A plan.", submitted=CIRCLE),)), number)
+    grounds.plans(planned(ONE), 4)
     run = grounds.begin(is_autonomous=False)
     assert run.carry() is WatchEnd.FAILED
-    assert list(run.outcomes()) == ["captain-1", "captain-1-2"]
+    assert list(run.outcomes()) == ["captain-1", "captain-1-2", "captain-1-2-try-2"]
     told = run.transcript("captain-1-2")
     assert "Why your last answer could not be taken" in told
     assert "expected an id that the run does not use itself; found specs" in told
