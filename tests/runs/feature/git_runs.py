@@ -65,7 +65,6 @@ class Land:
             ledger=ledger,
             files=Store(repository.top),
             kept=Store(self.state),
-            state_folder=self.state,
             clock=clock,
         )
         if not any(ledger.events(self.run_id)):

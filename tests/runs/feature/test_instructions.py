@@ -156,7 +156,6 @@ def opened(tmp_path: Path) -> FeatureContext:
         ledger=ledger,
         files=Store(tmp_path / "till"),
         kept=Store(state),
-        state_folder=state,
         clock=clock,
     )
 

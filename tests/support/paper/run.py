@@ -246,7 +246,6 @@ def _context(ground: Ground, folder: Path, script: Script) -> FeatureContext:
         ledger=Ledger.open_file(state / "evidence.db", clock=clock),
         files=Store(folder / "files"),
         kept=Store(state),
-        state_folder=state,
         clock=clock,
     )
     write_beginning(context, BudgetTable())

@@ -50,7 +50,6 @@ def feature_context(
         ledger=ledger,
         files=Store(repository.top or state),
         kept=Store(state),
-        state_folder=state,
         clock=clock,
     )
 

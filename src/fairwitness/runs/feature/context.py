@@ -6,7 +6,6 @@ changes to the files of the feature folder do not affect the run.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 from fairwitness.contracts.common.base import Contract
@@ -49,7 +48,6 @@ class FeatureContext(RunLog):
     """The person's checkout, which contains the feature folder."""
     kept: Store
     """The state folder, where contents are stored by hash."""
-    state_folder: Path
     clock: Clock = system_clock
     folded: FoldedState[FeatureState] = field(default_factory=lambda: FoldedState(_fold))
 
