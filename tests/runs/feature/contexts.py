@@ -67,7 +67,6 @@ def context(tmp_path: Path, **order: Any) -> FeatureContext:
         ledger=Ledger.open_file(state / "evidence.db", clock=clock),
         files=Store(repository.top),
         kept=Store(state),
-        state_folder=state,
         clock=clock,
     )
     begin(made)

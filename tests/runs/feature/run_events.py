@@ -148,7 +148,7 @@ def tree_of(context: FeatureContext, session: RecordedSession) -> str:
 
 def tree_with(context: FeatureContext, files: Mapping[str, str | bytes]) -> str:
     """A worktree with nothing but these files, as it was left."""
-    folder = context.state_folder / "left" / str(len(list(context.state_folder.glob("left/*"))))
+    folder = context.kept.root / "left" / str(len(list(context.state_folder.glob("left/*"))))
     folder.mkdir(parents=True)
     for name, content in files.items():
         path = folder / name
@@ -199,6 +199,5 @@ def reopened(folder: Path) -> FeatureContext:
         ledger=Ledger.open_file(state / "evidence.db", clock=clock),
         files=Store(repository.top),
         kept=Store(state),
-        state_folder=state,
         clock=clock,
     )

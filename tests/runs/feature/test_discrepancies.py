@@ -195,7 +195,6 @@ def context(tmp_path: Path) -> Iterator[FeatureContext]:
         ledger=ledger,
         files=Store(person.folder),
         kept=Store(tmp_path / "state"),
-        state_folder=tmp_path / "state",
     )
     ledger.close()
 
