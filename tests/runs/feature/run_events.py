@@ -148,7 +148,7 @@ def tree_of(context: FeatureContext, session: RecordedSession) -> str:
 
 def tree_with(context: FeatureContext, files: Mapping[str, str | bytes]) -> str:
     """A worktree with nothing but these files, as it was left."""
-    folder = context.kept.root / "left" / str(len(list(context.state_folder.glob("left/*"))))
+    folder = context.kept.root / "left" / str(len(list(context.kept.root.glob("left/*"))))
     folder.mkdir(parents=True)
     for name, content in files.items():
         path = folder / name
