@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import fairwitness as fairwitness_package
+from app.report_pages import demo_page
 from cli.runner import fairwitness
 from fairwitness.app.views.ledger import open_ledger
 from fairwitness.contracts.feature.research import Focus
@@ -247,13 +248,45 @@ def test_what_the_commands_say_is_what_happened(told: Played, lied: Played) -> N
     assert "No approvals pending." in fairwitness("inbox", cwd=told.repository).stdout
     shown = json.loads(fairwitness("status", "last", "--json", cwd=told.repository).stdout)
     assert shown["status"] == "committed"
-    page = Path(fairwitness("report", "last", cwd=told.repository).stdout.strip()).read_text()
-    assert LAYOUT.evidence_bundle in page or "COMMITTED" in page.upper()
     failed = json.loads(fairwitness("status", "last", "--json", cwd=lied.repository).stdout)
     assert failed["status"] == "low_confidence"
     assert failed["reason"].startswith("nothing is committed: at most Low: without enough evidence: task-04")
     kinds = [line.split()[2] for line in fairwitness("events", "last", cwd=told.repository).stdout.splitlines()]
     assert (kinds[0], kinds[-1]) == ("run_started", "run_finished")
+
+
+@pytest.mark.parametrize(
+    ("how", "begins", "numbers"),
+    [
+        ("told", "Committed Confidence: Medium", "Tasks 4 of 4 merged Criteria 11 of 11 met"),
+        ("lied", "Refused: nothing was committed Confidence: Low", "Tasks 3 of 4 merged Criteria 8 of 11 met"),
+    ],
+)
+def test_the_report_begins_with_the_outcome_and_has_the_numbers_of_the_screen(
+    how: str, begins: str, numbers: str, request: pytest.FixtureRequest
+) -> None:
+    played: Played = request.getfixturevalue(how)
+    source, page = demo_page(played.repository)
+    header = page.header.split(f"feature run {demo.DEMO.slug} ")[1]
+    assert header.startswith(begins)
+    assert numbers in header
+    (checks,) = re.findall(r"checks +(\d+ of \d+ passed)", played.text)
+    (tokens,) = re.findall(r"calls, ([\d,]+) tokens", played.text)
+    assert f"Checks of the whole {checks} " in header
+    assert f"Tokens {tokens} Ledger intact" in header
+    assert "python -m unittest -v tests.test_split" in page.text
+    assert "def main(" not in source  # the programs of checks are named, not printed
+    assert "<ins>+ class Voucher:" in source
+
+
+@pytest.mark.req("X1")
+def test_the_report_of_a_lie_says_first_that_it_was_refused_and_why(lied: Played) -> None:
+    _, page = demo_page(lied.repository)
+    header = page.header
+    lie = "task-04, attempts 1, 2, 3: the report says that tests passed after the change; it failed for the harness."
+    places = [header.index(part) for part in ("Refused", "did not commit it.", lie, "Without enough evidence: task-04")]
+    assert places == sorted(places)
+    assert "Refused: task-04, attempt 3; not part of the result" in page.text.split("What changed")[2]
 
 
 @pytest.mark.req("P11")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.report_ledgers import RUN, finished
+from app.report_pages import demo_page
+from cli.runner import fairwitness
 
 PROGRAM = (
     "import sys\n"
@@ -75,3 +77,17 @@ def test_without_such_a_run_or_a_ledger_there_is_none(
 ) -> None:
     assert report("nobody", cwd=repository).returncode == 2
     assert report("last", cwd=tmp_path_factory.mktemp("empty")).returncode == 3
+
+
+@pytest.mark.width("full")  # one whole autopilot run
+@pytest.mark.timeout(300)
+def test_the_report_of_an_autopilot_run_says_which_phase_failed_and_why(tmp_path: Path) -> None:
+    fairwitness("demo", "--autopilot", "--dir", tmp_path / "here", cwd=tmp_path)
+    _, page = demo_page(tmp_path / "here" / "larder")
+    assert "Failed: 3 of 5 phases completed Failed: phase 3; blocked by that: phase 4." in page.header
+    assert "phase 3 Recipes: LAR-04: amounts are rounded down, so they are not scaled exactly" in page.header
+    assert "Tasks 6 of 6 merged, 1 taken back Criteria 7 of 9 met" in page.header
+    words = " ".join(page.text.split())
+    assert "p3-recipes reverted" in words
+    assert "A printed slip can be read at the shelf, an arm's length away met decided by" in words
+    assert "A dish can be cooked only if the stock holds all of its scaled recipe not run" in words

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app.report_pages import demo_page
 from cli.graph_grounds import NEEDS_SANDBOX, git
 from cli.graph_ledgers import fits
 from cli.runner import fairwitness
@@ -163,6 +164,19 @@ def test_helpers_and_parts_are_told(played: Played) -> None:
     assert changed == [(f"subtask-{number:03d}", how) for number in (1, 2) for how in ("running", "completed")]
     for number in (1, 2):
         assert "status: completed" in (played.folder / f"{demo.SUMS}/subtasks/subtask-{number:03d}.md").read_text()
+
+
+@pytest.mark.req("F10")
+def test_its_report_says_what_was_merged_and_which_claim_was_wrong(played: Played) -> None:
+    source, page = demo_page(played.top)
+    header = page.header.split("forge run everyday-measures ")[1]
+    assert header.startswith("Completed: 14 of 14 tasks merged")
+    assert (
+        "task-004, attempt 1: the walkthrough says that tests.test_parse pass; for the harness tests failed." in header
+    )
+    assert "A later attempt was verified and merged." in header
+    assert "23 of 23 criteria are met." in page.text
+    assert "<ins>+ def parse(text: str)" in source
 
 
 def target(played: Played) -> str:

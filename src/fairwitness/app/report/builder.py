@@ -1,8 +1,10 @@
 """Builds the HTML report of a run: reads the ledger, verifies its chain, and writes one file."""
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -10,17 +12,25 @@ from pydantic import ValidationError
 from fairwitness.app.report.model import (
     ApprovalAnswer,
     Check,
+    Contradiction,
     Decision,
+    Difference,
+    DiffRow,
+    FileDiff,
     GateEvaluation,
+    JudgedCriterion,
+    Opinion,
     ReportedCall,
     ReportFacts,
     ReviewAnswer,
+    SubjectResult,
     TaskAttempt,
     Used,
     Visit,
 )
 from fairwitness.app.report.page import MARK, LedgerFindings, outcome_of, page
-from fairwitness.app.report.sections import GateFact, gate_fact, gates_in_decisions
+from fairwitness.app.report.raw_evidence import GateFact, dicts, gate_fact, gates_in_decisions
+from fairwitness.app.report.sections import task_states
 from fairwitness.app.repository import state_in
 from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.gates import run_gates
@@ -31,20 +41,25 @@ from fairwitness.contracts.common.ids import run_ref
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.feature.facts import FeatureFacts
 from fairwitness.db.base import ReadQuery
-from fairwitness.errors import EventsBroken, NotStored, StoreError, UsageError
+from fairwitness.errors import BadDocument, EventsBroken, FairWitnessError, NotStored, StoreError, UsageError
+from fairwitness.git.changes import FileChange, diff
 from fairwitness.git.ledger_heads import kept_heads
-from fairwitness.kit import files
+from fairwitness.git.objects import Objects
+from fairwitness.git.repository import Repository
+from fairwitness.kit import files, front_matter, yaml_text
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.run_summary import SummaryEvent
 from fairwitness.ledger.verify import verify
 from fairwitness.rules.confidence import confidence_facts, grade
 from fairwitness.runs.dispatch.budget_account import CANCELLED, ENDED
+from fairwitness.verify.shown_command import shown_command
 
 MOST = 3000
 """The maximum number of rows that are read of a table: the newest."""
 _PAGE = 5000
 _LARGEST_TEXT = 50_000_000
+_LARGEST_DOCUMENT = 1 << 20
 
 _EVENTS = (
     "SELECT event_id, seq, timestamp, workflow, run_id, phase, task, attempt, type, version, data FROM events "
@@ -69,8 +84,7 @@ FROM pipeline_telemetry WHERE run_id = ? ORDER BY id DESC LIMIT ?"""
 _ANSWERS = """
 SELECT gate_id, timestamp, mode, selected_option, auto_selected, actor, user_response_raw
 FROM approvals WHERE run_id = ? ORDER BY id"""
-_SEEN = "SELECT key, detail, observed_at FROM observations WHERE run_id = ? AND kind = ? ORDER BY id"
-_ORDER = "SELECT detail FROM observations WHERE run_id = ? AND key = 'order'"
+_SEEN = "SELECT key, task_id, kind, detail, observed_at FROM observations WHERE run_id = ? ORDER BY id"
 _HEAD = "SELECT seq, hash FROM chain WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
 
 
@@ -79,9 +93,6 @@ def read_facts(read: ReadQuery, run_id: str) -> ReportFacts:
     facts = ReportFacts(run_id)
     for event in _events(read, run_id):
         _apply(facts, event)
-    for (detail,) in read(_ORDER, (run_id,)):
-        order = _parsed(detail).get("order")
-        facts.order = order if isinstance(order, dict) else {}
     facts.checks = [Check(*row) for row in reversed(read(_CHECKS, (run_id, MOST)))]
     ((every,),) = read("SELECT COUNT(*) FROM anvil_checks WHERE run_id = ?", (run_id,))
     facts.left_out = every - len(facts.checks)
@@ -89,12 +100,151 @@ def read_facts(read: ReadQuery, run_id: str) -> ReportFacts:
         facts.said.append(ReviewAnswer(task, agent, instance, round_, _review_in(_parsed(body))))
     facts.calls = [ReportedCall(*row) for row in reversed(read(_CALLS, (run_id, MOST)))]
     facts.answers = [ApprovalAnswer(*row) for row in read(_ANSWERS, (run_id,))]
-    facts.used = _used(read, run_id)
-    recorded = [_decision(*row) for row in read(_SEEN, (run_id, "decision"))]
-    facts.decisions = recorded or facts.decisions
+    seen: dict[str, list[Seen]] = {}
+    for key, about, kind, detail, at in read(_SEEN, (run_id,)):
+        if kind in _KINDS:
+            seen.setdefault(kind, []).append(Seen(key, about, _parsed(detail), at))
+    _add_observations(facts, seen)
     for links, head in read(_HEAD, (run_id,)):
         facts.links, facts.head = links, head
     return facts
+
+
+class Seen(NamedTuple):
+    """An observation of the run."""
+
+    key: str
+    task: str | None
+    detail: dict[str, Any]
+    at: str
+
+
+_KINDS = frozenset(
+    (
+        *("order", "decision", "verified", "criteria", "discrepancy", "dispute", "attempt", "graph", "document"),
+        *("execution", "judgement", "rating", "said", "request", ENDED, CANCELLED),
+    )
+)
+
+
+def _add_observations(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
+    for one in seen.get("order", ()):
+        facts.order = _mapping(one.detail.get("order"))
+    recorded = [_decision(one) for one in seen.get("decision", ())]
+    facts.decisions = recorded or facts.decisions
+    for one in seen.get("verified", ()):
+        proof = SubjectResult(one.detail.get("answer") == "open", _texts(one, "missing"), _texts(one, "notes"))
+        facts.proofs[one.task or ""] = proof
+    for one in (*seen.get("discrepancy", ()), *seen.get("dispute", ())):
+        task, attempt = [*one.key.split(":"), "", ""][1:3]
+        facts.contradictions += [Contradiction(task, attempt, found) for found in _texts(one, "found")]
+    for role, usage in _usages(facts, (*seen.get(ENDED, ()), *seen.get(CANCELLED, ()))):
+        _add_usage(facts.used.setdefault(role, Used()), usage)
+    if facts.workflow == "forge":
+        _add_forge(facts, seen)
+    elif facts.workflow == "autopilot":
+        _add_autopilot(facts, seen)
+    else:
+        _add_criteria(facts, seen)
+    base = str(facts.order.get("base_commit") or (facts.feature.base if facts.feature is not None else ""))
+    if base and facts.head_commit:
+        facts.differences.append(Difference("The result", base, facts.head_commit))
+    if facts.feature is not None:
+        states = task_states(facts)
+        last = {one.task: one for one in seen.get("attempt", ()) if one.task and states.get(one.task) != "merged"}
+        for task, one in last.items():
+            ends = (str(one.detail.get("base") or ""), str(one.detail.get("head") or ""))
+            title = f"Refused: {task}, attempt {_round(one)}; not part of the result"
+            facts.differences.append(Difference(title, *ends, is_result=False))
+
+
+def _round(one: Seen) -> int:
+    number = one.key.rpartition(":")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _texts(one: Seen, name: str) -> tuple[str, ...]:
+    values = one.detail.get(name)
+    return tuple(map(str, values)) if isinstance(values, list) else ()
+
+
+def _add_criteria(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
+    """Add the criteria of a feature's tasks, as their last attempts were judged."""
+    rows = {(check.task, check.name): check for check in facts.checks if check.phase == "after"}
+    for task, one in {one.task or "": one for one in seen.get("criteria", ())}.items():
+        for judged in dicts(one.detail.get("judged")):
+            name, met = str(judged.get("check")), judged.get("met")
+            row = rows.get((task, name))
+            result = "not judged" if met is None else "met" if met is True else "unmet"
+            command = shown_command(row.command) if row is not None and row.command else ""
+            said = command or str(judged.get("text") or "")
+            facts.criteria.append(JudgedCriterion(task, name, result, said, row.execution if row is not None else None))
+    facts.criteria.sort(key=lambda one: one.about)
+
+
+def _add_forge(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
+    """Add what the documents of a forge run ask for, and its change requests."""
+    plans = [_mapping(one.detail.get("documents")).items() for one in seen.get("graph", ())]
+    late = [(one.key.partition(":")[2], one.detail.get("text")) for one in seen.get("document", ())]
+    for task, text in (*(item for plan in plans for item in plan), *late):
+        document = _document(str(text), front_matter.parse)
+        facts.titles[task] = str(document.get("title") or "")
+        proof = facts.proofs.get(task)
+        result = "not judged" if proof is None else "passed" if proof.is_open else "failed"
+        for criterion in document.get("acceptance_criteria") or ():
+            facts.criteria.append(JudgedCriterion(task, str(criterion), result))
+    for one in seen.get("request", ()):
+        told = one.detail
+        words = f"{told.get('title')}. {told.get('reason')}"
+        facts.statements.append(
+            Opinion(str(told.get("id")), str(told.get("emitted_by")), "asks for a change of the plan", words)
+        )
+
+
+def _add_autopilot(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
+    """Add the criteria of the roadmap with their last executions, and the judgements of each phase."""
+    ran: dict[tuple[str, str], Seen] = {}
+    for one in seen.get("execution", ()):
+        place = one.key.split(":")[1].split("-")
+        if place[0] in ("verify", "rate"):
+            ran[place[1], str(_mapping(one.detail.get("document")).get("criterion"))] = one
+    verdicts = {one.key.split(":")[1]: one for one in seen.get("said", ())}
+    for phase in dicts(_mapping(facts.order.get("roadmap")).get("phases")):
+        number = str(phase.get("id"))
+        name = f"phase {number}"
+        facts.titles[name] = str(phase.get("name") or "")
+        for asked in dicts(phase.get("criteria")):
+            text, command = str(asked.get("text")), str(asked.get("command") or "")
+            found = ran.get((number, text))
+            if found is not None:
+                is_met = _mapping(found.detail.get("document")).get("assessment") == "pass"
+                criterion = JudgedCriterion(
+                    name, text, "met" if is_met else "unmet", command, found.detail.get("execution")
+                )
+            elif not command and number in verdicts:
+                said = verdicts[number].detail
+                result = "met" if said.get("verdict") == "pass" else "unmet"
+                criterion = JudgedCriterion(name, text, result, f"decided by {said.get('actor')}")
+            else:
+                criterion = JudgedCriterion(name, text, "not run", command)
+            facts.criteria.append(criterion)
+    for one in seen.get("judgement", ()):
+        told = _mapping(one.detail.get("document"))
+        words = " ".join([str(told.get("notes") or ""), *map(str, told.get("concerns") or ())])
+        facts.statements.append(_statement(one, "judge", str(told.get("recommendation")), words))
+    for one in seen.get("rating", ()):
+        told = _mapping(_mapping(one.detail.get("document")).get("said"))
+        score = f"{told.get('alignment_score')} of 10"
+        facts.statements.append(_statement(one, "rater", score, str(told.get("aggregate_justification") or "")))
+    for one in verdicts.values():
+        who, verdict = str(one.detail.get("actor")), str(one.detail.get("verdict"))
+        facts.statements.append(_statement(one, who, verdict, "; ".join(_texts(one, "issues"))))
+    facts.statements.sort(key=lambda said: said.about)
+
+
+def _statement(one: Seen, who: str, verdict: str, words: str) -> Opinion:
+    phase, _, number = one.key.split(":")[1].partition("-")
+    return Opinion(f"phase {phase}{f', pass {number}' if number else ''}", who, verdict, words)
 
 
 def _events(read: ReadQuery, run_id: str) -> Iterator[SummaryEvent]:
@@ -123,21 +273,27 @@ def _apply(facts: ReportFacts, event: SummaryEvent) -> None:
 
 def _keep(facts: ReportFacts, event: SummaryEvent, data: dict[str, Any]) -> None:
     match event.type:
-        case "step_started":
+        case "step_started" if event.workflow == "feature":
             facts.visits.append(Visit(str(data["step"]), event.timestamp))
         case "step_finished":
-            visit = _visit(facts, str(data["step"]))
-            visit.finished, visit.outcome, visit.reason = event.timestamp, str(data["outcome"]), data.get("reason")
+            _end_visit(facts, str(data["step"]), event, str(data["outcome"]), data.get("reason"))
+        case "phase_started":
+            facts.visits.append(Visit(f"phase {event.phase}", event.timestamp))
+        case "phase_completed" | "phase_failed" | "human_verdict_recorded":
+            word = event.type.removeprefix("phase_") if event.type != "human_verdict_recorded" else data["verdict"]
+            _end_visit(facts, f"phase {event.phase}", event, str(word), data.get("reason"))
         case "task.started":
             name, number = str(data["nodeId"]), int(data["attemptId"])
-            facts.attempts[name, number] = TaskAttempt(
-                name, number, str(data["branch"]), str(data["agent"]), event.timestamp
-            )
+            facts.attempts[name, number] = TaskAttempt(name, number, str(data["branch"]), str(data["agent"]))
+            if event.workflow != "feature":
+                facts.visits.append(Visit(f"{name}, attempt {number}", event.timestamp))
         case "task.verified":
             _attempt_is(facts, data, "verified", tree=str(data["tree"]))
         case "node.changed" if data["newStatus"] in ("MERGED", "FAILED", "STALE"):
             word = {"MERGED": "merged", "STALE": "lost"}.get(data["newStatus"], "failed")
             _attempt_is(facts, data, word, reason=data.get("reason"))
+            if event.workflow == "forge":
+                _end_visit(facts, f"{data['nodeId']}, attempt {data['attemptId']}", event, word, data.get("reason"))
         case "gate_evaluated":
             facts.asked.append(
                 GateEvaluation(
@@ -150,6 +306,15 @@ def _keep(facts: ReportFacts, event: SummaryEvent, data: dict[str, Any]) -> None
                     ", ".join(map(str, data["missing"])),
                 )
             )
+        case "merge.finished":
+            facts.head_commit = str(data["tip"])
+            facts.landed.append((facts.head_commit, tuple(map(str, data["landed"]))))
+        case "rollback_completed":
+            facts.head_commit = str(data["rollback_to"])
+            while facts.landed and facts.landed[-1][0] != facts.head_commit:
+                facts.taken_back.update(facts.landed.pop()[1])
+        case "committed":
+            facts.head_commit = str(data["commit"])
         case "artifact_written":
             facts.documents[str(data["path"])] = str(data["sha256"])
         case "decided":
@@ -160,11 +325,13 @@ def _keep(facts: ReportFacts, event: SummaryEvent, data: dict[str, Any]) -> None
             pass
 
 
-def _visit(facts: ReportFacts, step: str) -> Visit:
+def _end_visit(facts: ReportFacts, name: str, event: SummaryEvent, outcome: str, reason: str | None) -> None:
     for visit in reversed(facts.visits):
-        if visit.step == step:
-            return visit
-    raise ValueError("a step ended that was never begun")
+        if visit.name == name:
+            visit.finished, visit.outcome, visit.reason = event.timestamp, outcome, reason
+            return
+    if event.workflow == "feature":
+        raise ValueError("a step ended that was never begun")
 
 
 def _attempt_is(
@@ -177,38 +344,27 @@ def _attempt_is(
         attempt.word, attempt.tree, attempt.reason = word, tree or attempt.tree, reason or attempt.reason
 
 
-def _decision(key: str, detail: str, at: str) -> Decision:
-    parsed = _parsed(detail)
-    decision, facts = _mapping(parsed.get("decision")), _mapping(parsed.get("facts"))
-    number = key.rpartition(":")[2]
-    return Decision(
-        int(number) if number.isdecimal() else 0,
-        str(decision.get("kind", "unknown")),
-        str(decision.get("reason", "no reason is on record")),
-        at,
-        decision,
-        facts,
-    )
+def _decision(one: Seen) -> Decision:
+    decision, facts = _mapping(one.detail.get("decision")), _mapping(one.detail.get("facts"))
+    reason = str(decision.get("reason", "no reason is on record"))
+    return Decision(_round(one), str(decision.get("kind", "unknown")), reason, one.at, decision, facts)
 
 
-def _used(read: ReadQuery, run_id: str) -> Used:
-    outcomes = [
-        _mapping(_parsed(detail).get("outcome"))
-        for kind in (ENDED, CANCELLED)
-        for _, detail, _ in read(_SEEN, (run_id, kind))
-    ]
-    usages = [_mapping(outcome.get("usage")) for outcome in outcomes]
-    counted = [one for one in usages if one.get("tokens_in") is not None and one.get("tokens_out") is not None]
-    costs = [int(one["cost_micros"]) for one in usages if one.get("cost_micros") is not None]
-    return Used(
-        len(outcomes),
-        len(counted),
-        sum(int(one["tokens_in"]) for one in counted),
-        sum(int(one["tokens_out"]) for one in counted),
-        len(costs),
-        sum(costs),
-        tuple(sorted({str(outcome["model"]) for outcome in outcomes if outcome.get("model")})),
-    )
+def _usages(facts: ReportFacts, calls: Iterable[Seen]) -> Iterator[tuple[str, dict[str, Any]]]:
+    outcomes = [(str(call.detail.get("role") or "agent"), _mapping(call.detail.get("outcome"))) for call in calls]
+    facts.models = tuple(sorted({str(outcome["model"]) for _, outcome in outcomes if outcome.get("model")}))
+    return ((role, _mapping(outcome.get("usage"))) for role, outcome in outcomes)
+
+
+def _add_usage(used: Used, usage: dict[str, Any]) -> None:
+    used.calls += 1
+    if usage.get("tokens_in") is not None and usage.get("tokens_out") is not None:
+        used.counted += 1
+        used.tokens_in += int(usage["tokens_in"])
+        used.tokens_out += int(usage["tokens_out"])
+    if usage.get("cost_micros") is not None:
+        used.priced += 1
+        used.cost_micros += int(usage["cost_micros"])
 
 
 def _review_in(body: dict[str, Any]) -> dict[str, Any]:
@@ -221,6 +377,14 @@ def _review_in(body: dict[str, Any]) -> dict[str, Any]:
 
 def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _document(text: str, parse: Callable[[str], Any]) -> dict[str, Any]:
+    """Return the fields of a document; empty if it cannot be read."""
+    try:
+        return _mapping(parse(text))
+    except BadDocument:
+        return {}
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -268,11 +432,85 @@ def write_report(root: Path, wanted: str, *, out: Path | None = None, force: boo
 def read_run(ledger: Ledger, root: Path, run_id: str) -> tuple[ReportFacts, LedgerFindings]:
     """Return the facts of a run, and what verifying the ledger found."""
     facts = ledger.database.look(lambda read: read_facts(read, run_id))
+    _add_documents(facts, root)
+    _add_differences(facts, root)
     kept = {run: Head(*head) for run, head in kept_heads(root).items()}.get(run_ref(run_id))
     heads = [Head(facts.links, facts.head), *([kept] if kept is not None else [])]
     tampering = tuple(str(finding) for finding in verify(ledger.database, run_id, heads))
     gates = gates_in_decisions(facts) or _gates_now(ledger, run_id)
     return facts, LedgerFindings(gates, tampering, _graded(facts))
+
+
+def _add_documents(facts: ReportFacts, root: Path) -> None:
+    """Add titles and criteria from the task documents of a feature run, if they still have their recorded hash."""
+    for path, digest in facts.documents.items():
+        folder, _, name = path.rpartition("/")
+        if not folder.endswith("/tasks") or not name.endswith(".yaml"):
+            continue
+        try:
+            content = files.read_plain(root, path, limit=_LARGEST_DOCUMENT)
+        except StoreError:
+            continue
+        if digest == f"sha256:{hashlib.sha256(content).hexdigest()}":
+            task = _mapping(_document(content.decode(errors="replace"), yaml_text.parse).get("task"))
+            facts.titles[name.removesuffix(".yaml")] = str(task.get("title") or "")
+            texts = {f"ac-{number}": str(text) for number, text in enumerate(task.get("acceptance_criteria") or (), 1)}
+            facts.criteria = [
+                one._replace(text=texts.get(one.text, one.text)) if one.about == name.removesuffix(".yaml") else one
+                for one in facts.criteria
+            ]
+
+
+def _add_differences(facts: ReportFacts, root: Path) -> None:
+    """Add the files of every difference whose commits the repository holds."""
+    try:
+        repository = Repository.open(root)
+    except FairWitnessError:
+        return  # a ledger may be read without its repository
+    with TemporaryDirectory() as folder:
+        objects = repository.throwaway(Path(folder))
+        for difference in facts.differences:
+            try:
+                changes = diff(objects, objects.tree_of(difference.base), objects.tree_of(difference.head))
+                files_ = [_changed_file(objects, change) for change in changes]
+                difference.files = tuple(sorted(files_, key=lambda file: file.change == "added"))
+            except FairWitnessError:
+                continue  # the page says which commits are missing
+
+
+_CHANGES = {"A": "added", "M": "modified", "D": "removed", "T": "type changed"}
+_CONTEXT = 3
+
+
+def _changed_file(objects: Objects, change: FileChange) -> FileDiff:
+    rows: list[DiffRow] = []
+    old: list[str] = []
+    if change.status == "M" and change.old_entry is not None and change.hunks:
+        old = objects.blob(change.old_entry.id).decode(errors="replace").removesuffix("\n").split("\n")
+    done = shift = 0  # the last old line shown, and the added minus the removed lines so far
+    for hunk in change.hunks:
+        first = hunk.removed[0].number if hunk.removed else hunk.added[0].number - shift
+        if old:
+            rows += _context(old, done, first)
+        rows += [DiffRow("-", *line) for line in hunk.removed]
+        rows += [DiffRow("+", *line) for line in hunk.added]
+        done, shift = first + len(hunk.removed) - 1, shift + len(hunk.added) - len(hunk.removed)
+    rows += [DiffRow(" ", at, old[at - 1]) for at in range(done + 1, len(old) + 1)[:_CONTEXT]]
+    word = "binary file" if change.is_binary else _CHANGES[change.status]
+    if change.renamed_from is not None:
+        word = f"renamed from {change.renamed_from}"
+    return FileDiff(change.path, word, len(change.added), len(change.removed), tuple(rows))
+
+
+def _context(old: list[str], done: int, first: int) -> Iterator[DiffRow]:
+    """Return the unchanged lines around a gap between two hunks, and a row with the sign `@` for the others."""
+    gap = range(done + 1, first)
+    after = gap[:_CONTEXT] if done else gap[:0]
+    before = gap[len(after) :][-_CONTEXT:]
+    yield from (DiffRow(" ", at, old[at - 1]) for at in after)
+    if len(gap) > len(after) + len(before):
+        yield DiffRow("@", first - len(before), "")
+    yield from (DiffRow(" ", at, old[at - 1]) for at in before)
 
 
 def _gates_now(ledger: Ledger, run_id: str) -> list[GateFact]:

@@ -1,7 +1,7 @@
 """HTML from values: text that is not `Html` is escaped, made visible, and limited in length."""
 
 import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from fairwitness.kit.text import visible_lines
@@ -9,7 +9,8 @@ from fairwitness.kit.text import visible_lines
 LONGEST = 2000
 """The maximum number of characters of one text."""
 ROWS = 400
-"""The maximum number of rows of one table; the others are counted."""
+LARGEST_TABLE = 40_000
+"""The maximum number of rows and of characters of one table; the other rows are counted."""
 _VOID = frozenset({"meta", "br", "hr"})
 
 
@@ -20,6 +21,7 @@ class Html(str):
 
 
 Child = Html | str | int | None
+NONE = Html("")
 
 
 def text(value: object, most: int = LONGEST) -> Html:
@@ -68,11 +70,12 @@ def word(state: str) -> Html:
 
 _KINDS = {
     **dict.fromkeys(("open", "passed", "pass", "done", "merged", "approve", "committed", "completed", "high"), "good"),
-    **dict.fromkeys(("verified", "sound"), "good"),
-    **dict.fromkeys(("shut", "failed", "fail", "blocker", "critical", "error", "low", "lost", "halted"), "bad"),
-    **dict.fromkeys(("not to be trusted", "timeout", "violation", "abandoned", "out of budget"), "bad"),
+    **dict.fromkeys(("verified", "intact", "met", "proceed", "approved", "applied"), "good"),
+    **dict.fromkeys(("blocked", "failed", "fail", "blocker", "critical", "error", "low", "lost", "halted"), "bad"),
+    **dict.fromkeys(("not to be trusted", "timeout", "violation", "out of budget", "unmet", "regressed"), "bad"),
     **dict.fromkeys(("revised", "needs_revision", "medium", "major", "low confidence", "waiting for you"), "warn"),
-    **dict.fromkeys(("reverted", "stopped", "paused", "skipped", "claimed", "no source"), "warn"),
+    **dict.fromkeys(("reverted", "stopped", "paused", "skipped", "claimed", "no source", "abandoned"), "warn"),
+    **dict.fromkeys(("not run", "not judged", "not begun"), "warn"),
 }
 
 
@@ -90,43 +93,54 @@ def moment(timestamp: str | None) -> Html | None:
         return text(timestamp, 60)
 
 
-def folded(title: str, *children: Child) -> Html:
-    """Return a section that the reader can unfold; it needs no script."""
-    return el("details", el("summary", title), *children)
+def folded(title: Child, *children: Child, is_raw: bool = False, is_open: bool = False) -> Html:
+    """Return a part that the reader can unfold without a script; raw evidence stays folded in print."""
+    return el(
+        "details", el("summary", title), *children, class_="raw" if is_raw else None, open="" if is_open else None
+    )
 
 
-def agents_words(who: str, said: object) -> Html:
-    """Return text of an agent in a box that is labelled as such."""
-    label = el("span", f"written by {who}; a claim, not evidence", class_="label")
-    return el("blockquote", label, el("pre", text(said)))
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[Child]],
+    *,
+    nothing: str,
+    more: str = "",
+    most: int = LARGEST_TABLE,
+    is_wide: bool = False,
+) -> Html:
+    """Return a table, or `nothing` if it has no rows; `more` says where the omitted rows are.
 
-
-def table(head: Sequence[str], rows: Iterable[Sequence[Child]], *, nothing: str, more: str = "") -> Html:
-    """Return a table, or `nothing` if it has no rows; `more` says where the omitted rows are."""
+    On a phone each row becomes a block, where every value has its title. A wide table scrolls instead.
+    """
     shown: list[Html] = []
-    left = 0
+    size = left = 0
     for row in rows:
-        if len(shown) < ROWS:
-            shown.append(el("tr", *(el("td", cell if isinstance(cell, Html) else _cell(cell)) for cell in row)))
-        else:
+        if size >= most or len(shown) >= ROWS:
             left += 1
-    if not shown:
-        return el("p", nothing, class_="empty")
-    titles = el("tr", *(el("th", title, scope="col") for title in head))
-    drawn = el("div", el("table", el("thead", titles), el("tbody", *shown)), class_="wide")
-    return joined((drawn, el("p", f"and {left:,} more rows: {more}", class_="empty"))) if left else drawn
+            continue
+        titles = (None,) * len(row) if is_wide else head
+        shown.append(el("tr", *(el("td", _cell(cell), data_of=of) for cell, of in zip(row, titles, strict=True))))
+        size += len(shown[-1])
+    if not shown and not left:
+        return el("p", nothing, class_="soft")
+    titled = el("thead", el("tr", *(el("th", title, scope="col") for title in head)))
+    drawn = el("div", el("table", titled, el("tbody", *shown)), class_="wide" if is_wide else "cards")
+    return joined((drawn, el("p", f"and {left:,} more rows: {more}", class_="soft"))) if left else drawn
 
 
 def _cell(value: Child) -> Html:
-    return el("span", "–", class_="none") if value in (None, "") else text(value)
+    if isinstance(value, Html):
+        return value
+    return el("span", "–", class_="soft") if value in (None, "") else text(value)
 
 
 def fields(pairs: Iterable[tuple[str, Child]]) -> Html:
     """Return names with their values; names without a value are omitted."""
-    return el("dl", *_fields(pairs))
+    named = (el("div", el("dt", name), el("dd", value)) for name, value in pairs if value is not None and value != "")
+    return el("dl", *named)
 
 
-def _fields(pairs: Iterable[tuple[str, Child]]) -> Iterator[Html]:
-    for name, value in pairs:
-        if value is not None and value != "":
-            yield el("div", el("dt", name), el("dd", value))
+def soft(*children: Child) -> Html:
+    """Return a paragraph of minor importance."""
+    return el("p", *children, class_="soft")

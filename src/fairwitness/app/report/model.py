@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.run import RunView
+from fairwitness.runs.feature.tasks import FIX_NODE
 
 
 class Check(NamedTuple):
@@ -69,9 +70,9 @@ class ApprovalAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class Visit:
-    """A visit of a step."""
+    """A part of the timeline: a visit of a step, an attempt at a task, or a phase."""
 
-    step: str
+    name: str
     started: str
     finished: str | None = None
     outcome: str | None = None
@@ -86,7 +87,6 @@ class TaskAttempt:
     number: int
     branch: str
     agent: str
-    started: str
     word: str = "under way"
     tree: str | None = None
     reason: str | None = None
@@ -115,19 +115,83 @@ class GateEvaluation(NamedTuple):
     missing: str
 
 
-class Used(NamedTuple):
-    """The usage of a run's calls, as far as it was counted."""
+class JudgedCriterion(NamedTuple):
+    """An acceptance criterion with the result of the command that judges it."""
 
-    calls: int
-    counted: int
-    tokens_in: int
-    tokens_out: int
-    priced: int
-    cost_micros: int
-    models: tuple[str, ...]
+    about: str
+    """The task or phase."""
+    text: str
+    result: str
+    evidence: str = ""
+    """The command that judges it, or who decided."""
+    execution: int | None = None
 
 
-NOTHING_USED = Used(0, 0, 0, 0, 0, 0, ())
+class Contradiction(NamedTuple):
+    """A claim of an agent that the evidence contradicts."""
+
+    task: str
+    attempt: str
+    found: str
+
+
+class SubjectResult(NamedTuple):
+    """The last verification of a task, a merge or the whole change."""
+
+    is_open: bool
+    missing: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class Opinion(NamedTuple):
+    """A judgement of an agent or a person about a phase, or a change request."""
+
+    about: str
+    who: str
+    verdict: str
+    words: str
+
+
+class DiffRow(NamedTuple):
+    """A line of a diff: `+`, `-` or a space, and its number; the sign `@` separates hunks."""
+
+    sign: str
+    number: int
+    text: str
+
+
+class FileDiff(NamedTuple):
+    """A file that a change adds, modifies or removes."""
+
+    path: str
+    change: str
+    added: int
+    removed: int
+    rows: tuple[DiffRow, ...]
+
+
+@dataclass(slots=True)
+class Difference:
+    """What changed between two commits; the files are None if the repository does not hold them."""
+
+    title: str
+    base: str
+    head: str
+    is_result: bool = True
+    """Whether this is the result of the run, not the work of a refused attempt."""
+    files: tuple[FileDiff, ...] | None = None
+
+
+@dataclass(slots=True)
+class Used:
+    """The usage of calls, as far as it was counted."""
+
+    calls: int = 0
+    counted: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    priced: int = 0
+    cost_micros: int = 0
 
 
 @dataclass(slots=True)
@@ -145,12 +209,26 @@ class ReportFacts:
     decisions: list[Decision] = field(default_factory=list)
     asked: list[GateEvaluation] = field(default_factory=list)
     documents: dict[str, str] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
+    criteria: list[JudgedCriterion] = field(default_factory=list)
+    contradictions: list[Contradiction] = field(default_factory=list)
+    proofs: dict[str, SubjectResult] = field(default_factory=dict)
+    statements: list[Opinion] = field(default_factory=list)
+    head_commit: str | None = None
+    """The commit that holds the result so far."""
+    landed: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    """Every merge that is part of the result: its commit and its tasks."""
+    taken_back: set[str] = field(default_factory=set)
+    """The tasks whose merge was rolled back."""
+    differences: list[Difference] = field(default_factory=list)
     events: int = 0
     checks: list[Check] = field(default_factory=list)
     said: list[ReviewAnswer] = field(default_factory=list)
     calls: list[ReportedCall] = field(default_factory=list)
     answers: list[ApprovalAnswer] = field(default_factory=list)
-    used: Used = NOTHING_USED
+    used: dict[str, Used] = field(default_factory=dict)
+    """The usage by role."""
+    models: tuple[str, ...] = ()
     left_out: int = 0
     """The number of older checks that were not read."""
     links: int = 0
@@ -163,3 +241,20 @@ class ReportFacts:
         if view is None or not view.last_time:
             return datetime.fromtimestamp(0, UTC)
         return datetime.fromisoformat(view.last_time)
+
+    @property
+    def merged(self) -> tuple[int, int]:
+        """The number of merged tasks, and of all."""
+        if self.graph is not None:
+            counts = self.graph.counts()
+            return counts["merged"], max(counts["total"], len(self.graph.nodes))
+        tasks = [task for task in self.feature.tasks() if task.name != FIX_NODE] if self.feature is not None else []
+        return sum(task.word == "merged" for task in tasks), len(tasks)
+
+    @property
+    def final_checks(self) -> list[Check]:
+        """The checks of the whole result: of the last subject that is the whole change or a merge."""
+        after = [check for check in self.checks if check.phase == "after" and check.task]
+        subject = next((one.task for one in reversed(after) if str(one.task).startswith(("whole", "merge-"))), None)
+        rows = [check for check in after if subject is not None and check.task == subject]
+        return [check for check in rows if check.round == rows[-1].round]

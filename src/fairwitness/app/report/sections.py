@@ -1,224 +1,287 @@
-"""Sections of a report: tasks with their evidence, gates, reviews, calls, cost, known issues."""
+"""Sections of a report: what changed, what was proven, what reviewers said, open issues, cost, timeline."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairwitness.app.report.html import (
+    NONE,
     Child,
     Html,
-    agents_words,
     code,
     el,
     fields,
     folded,
     joined,
     moment,
+    soft,
     table,
     text,
     word,
 )
-from fairwitness.app.report.model import Check, GateEvaluation, ReportedCall, ReportFacts, ReviewAnswer, TaskAttempt
-from fairwitness.kit.durations import took
+from fairwitness.app.report.model import (
+    Check,
+    Decision,
+    Difference,
+    FileDiff,
+    JudgedCriterion,
+    Opinion,
+    ReportFacts,
+    ReviewAnswer,
+    SubjectResult,
+    Used,
+    Visit,
+)
+from fairwitness.app.report.raw_evidence import NO_TASK, SECTIONS, GateFact, checks_by_task, dicts
+from fairwitness.app.views.feature import STEPS
+from fairwitness.app.views.run import phase_status_text
+from fairwitness.kit.durations import seconds_between, took
 
 _SHORT = 12
-SECTIONS = 200
-"""The maximum number of tasks or reviewers with their own section."""
-NO_TASK = "the run"
+LARGEST_DIFF = 80_000
+"""The maximum number of characters of all diffs."""
+OPEN_ROWS = 150
+"""The number of lines of a diff that are unfolded."""
 
 
-class GateFact(NamedTuple):
-    """The last result of a gate."""
-
-    gate: str
-    about: str
-    is_open: bool
-    counted: int
-    threshold: int
-    because: str
-    sql: str
-    values: str
-
-
-def tasks_part(facts: ReportFacts) -> Html:
-    """Return every task with its attempts and checks."""
-    by_task: dict[str, list[Check]] = {attempt.task: [] for attempt in facts.attempts.values()}
-    for check in facts.checks:
-        if check.phase != "review":
-            by_task.setdefault(check.task or NO_TASK, []).append(check)
-    if not by_task:
-        return el("p", "No task was begun and no check was run; the implement step begins them.", class_="empty")
-    parts = [_task(facts, name, checks) for name, checks in list(by_task.items())[:SECTIONS]]
-    if len(by_task) > SECTIONS:
-        parts.append(el("p", f"and {len(by_task) - SECTIONS:,} more tasks: fairwitness events {facts.run_id}"))
-    if facts.left_out:
-        parts.append(el("p", f"{facts.left_out:,} older rows are not shown: fairwitness ledger query --list"))
+def changes_part(facts: ReportFacts) -> Html:
+    """Return the diff of the result, then those of refused attempts."""
+    if not any(difference.is_result for difference in facts.differences):
+        nothing = soft("Nothing was changed: no work was merged.")
+    else:
+        nothing = NONE
+    left = LARGEST_DIFF
+    parts = [nothing]
+    for difference in facts.differences:
+        drawn = _difference(difference, left)
+        left -= len(drawn)
+        parts.append(drawn)
     return joined(parts)
 
 
-def _task(facts: ReportFacts, name: str, checks: list[Check]) -> Html:
-    attempts = [attempt for attempt in facts.attempts.values() if attempt.task == name]
-    tried = table(
-        ("Attempt", "State", "Branch", "Agent", "Tree", "Reason"), map(_attempt, attempts), nothing="No attempt."
-    )
-    ran = table(
-        ("Check", "When", "Result", "Source", "Command and what it printed", "Exit", "Tree", "Sandbox", "Took"),
-        map(_check, checks),
-        nothing="No evidence: nothing was run for it.",
-        more="fairwitness ledger query --list",
-    )
-    passed = sum(check.passed for check in checks)
-    summary = el("p", f"{passed} of {len(checks)} rows passed.")
-    return el("section", el("h3", text(name, 200)), tried if attempts else None, summary, ran)
+def _difference(difference: Difference, most: int) -> Html:
+    command = f"git diff {difference.base[:_SHORT]} {difference.head[:_SHORT]}"
+    if difference.files is None:
+        return soft(f"{difference.title}: the repository here does not hold these commits. Where it does: ",
+                    code(command))  # fmt: skip
+    added, removed = (sum(getattr(file, side) for file in difference.files) for side in ("added", "removed"))
+    total = joined((_count(len(difference.files), "file"), Html(", "), _plus(added, removed)))
+    drawn: list[Html] = []
+    left = rows = 0
+    for file in difference.files:
+        rows += len(file.rows)
+        if sum(map(len, drawn)) >= most:
+            left += 1
+        else:
+            is_open = difference.is_result and rows <= OPEN_ROWS
+            drawn.append(_file(file, most - sum(map(len, drawn)), command, is_open=is_open))
+    rest = soft(f"and {left:,} more files: ", code(command)) if left else NONE
+    if difference.is_result:
+        return joined((el("p", total, " between ", code(difference.base[:_SHORT]), " and ",
+                          code(difference.head[:_SHORT]), "."), *drawn, rest))  # fmt: skip
+    return folded(joined((text(f"{difference.title} (", 300), total, Html(")"))), *drawn, rest)
 
 
-def _attempt(attempt: TaskAttempt) -> tuple[Child, ...]:
-    return (
-        attempt.number,
-        word(attempt.word),
-        code(attempt.branch, 200),
-        text(attempt.agent, 100),
-        _short(attempt.tree),
-        attempt.reason,
-    )
+def _count(number: int, what: str) -> Html:
+    return text(f"{number:,} {what}{'' if number == 1 else 's'}")
 
 
-def _check(check: Check) -> tuple[Child, ...]:
-    result = "passed" if check.passed else check.assessment or "failed"
-    shown = f"fairwitness evidence show {check.execution}" if check.execution is not None else ""
-    printed = folded("output", el("pre", check.snippet), el("p", code(shown)) if shown else None)
-    return (
-        text(f"{check.name} {check.instance or ''}".strip(), 200),
-        f"{check.phase}, round {check.round}",
-        word("fail" if result == "failed" else result),
-        word(check.provenance or "no source"),
-        joined((code(check.command) if check.command else text(""), printed if check.snippet else text(""))),
-        check.exit_code,
-        _short(check.tree),
-        check.sandbox,
-        took(check.duration_ms / 1000) if check.duration_ms is not None else None,
-    )
+def _plus(added: int, removed: int) -> Html:
+    return joined((el("b", f"+{added:,}", class_="good"), Html(" "), el("b", f"−{removed:,}", class_="bad")))
 
 
-def _short(commit: str | None) -> Html | None:
-    return None if commit is None else el("code", text(commit[:_SHORT]), title=commit[:80])
+def _file(file: FileDiff, most: int, command: str, *, is_open: bool) -> Html:
+    title = joined((code(file.path, 300), text(f" {file.change} ", 300), _plus(file.added, file.removed)))
+    lines: list[Html] = []
+    size = 0
+    for row in file.rows:
+        if size >= most:
+            break
+        lines.append(_ROWS[row.sign](text(f"{row.sign} {row.text}" if row.sign != "@" else f"line {row.number}", 400)))
+        size += len(lines[-1])
+    left = len(file.rows) - len(lines)
+    rest = soft(f"and {left:,} more lines: ", code(f"{command} -- {file.path}", 400)) if left else None
+    drawn = el("pre", *lines, class_="diff") if lines else None
+    return folded(title, drawn, rest, is_open=is_open)
 
 
-def gates_in_decisions(facts: ReportFacts) -> list[GateFact]:
-    """Return the result of each gate at the last decision that used it."""
-    found: dict[tuple[str, str], GateFact] = {}
-    for decision in facts.decisions:
-        for answer in _dicts(decision.decision.get("gates")):
-            gate = gate_fact(answer)
-            found.pop((gate.gate, gate.about), None)  # keeps the order of the last evaluation
-            found[gate.gate, gate.about] = gate
-    return list(found.values())
+_ROWS = {
+    "+": lambda line: el("ins", line),
+    "-": lambda line: el("del", line),
+    " ": lambda line: el("span", line),
+    "@": lambda line: el("i", line),
+}
 
 
-def gate_fact(answer: Mapping[str, Any]) -> GateFact:
-    """Return the result of a gate from plain values."""
-    query = answer.get("query")
-    query = query if isinstance(query, dict) else {}
-    values = query.get("values")
-    values = values if isinstance(values, list | tuple) else ()
-    missing = ", ".join(map(str, answer.get("missing") or ()))
-    because = "; missing: ".join(filter(None, (str(answer.get("because") or ""), missing)))
-    return GateFact(
-        gate=str(answer.get("gate")),
-        about=str(values[1]) if len(values) > 1 else "",
-        is_open=answer.get("answer") == "open",
-        counted=_number(answer.get("count")),
-        threshold=_number(answer.get("threshold")),
-        because=because,
-        sql=str(query.get("sql") or "not on record"),
-        values=", ".join(map(repr, values)),
-    )
+def proven_part(facts: ReportFacts) -> Html:
+    """Return the result of each criterion, and the checks of each task."""
+    return joined((_criteria(facts), _tasks(facts)))
 
 
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else -1
-
-
-def gates_part(gates: list[GateFact], asked: list[GateEvaluation]) -> Html:
-    """Return the count of each gate and its exact query."""
-    statements = list(dict.fromkeys(gate.sql for gate in gates))
-    listed = table(
-        ("Gate", "About", "Answer", "Counted", "Needed", "Why", "Question", "Values"),
+def _criteria(facts: ReportFacts) -> Html:
+    if not facts.criteria:
+        return soft("No acceptance criterion was judged.")
+    met = sum(one.result in ("met", "passed") for one in facts.criteria)
+    if facts.workflow == "forge":
+        said = "The checks of a task decide about all of its criteria together."
+    else:
+        said = "Fair Witness ran the command of each criterion itself."
+    drawn = table(
+        ("For", "Criterion", "Result", "Evidence"),
         (
             (
-                gate.gate,
-                gate.about,
-                word("open" if gate.is_open else "SHUT"),
-                gate.counted,
-                "0, exactly" if gate.gate == "EG-4" else f"at least {gate.threshold}",
-                gate.because,
-                f"SQL {statements.index(gate.sql) + 1}",
-                code(gate.values, 300),
+                _named(facts, one.about) if one.about != before else text(one.about, 200),
+                text(one.text, 600),
+                word(one.result),
+                _evidence_of(facts, one),
             )
-            for gate in gates
-        ),
-        nothing="No gate was asked yet; a gate is asked before the run goes on from what it guards.",
-    )
-    queries = [folded(f"SQL {number}", el("pre", sql)) for number, sql in enumerate(statements, 1)]
-    history = table(
-        ("When", "Gate", "About", "Answer", "Counted", "Needed", "Missing"),
-        (
-            (
-                moment(one.at),
-                one.gate,
-                one.task,
-                word("open" if one.is_open else "SHUT"),
-                one.counted,
-                one.threshold,
-                one.missing,
-            )
-            for one in asked
+            for before, one in zip(("", *(one.about for one in facts.criteria)), facts.criteria, strict=False)
         ),
         nothing="",
+        more=f"fairwitness events {facts.run_id}",
     )
-    spelled = folded(f"asked {len(asked)} times while the run went on", history) if asked else Html("")
-    return joined((listed, *queries, spelled))
+    return joined((el("p", f"{met} of {len(facts.criteria)} criteria are met. {said}"), drawn))
+
+
+def _evidence_of(facts: ReportFacts, one: JudgedCriterion) -> Html | None:
+    shown = el("div", code(f"fairwitness evidence show {one.execution}")) if one.execution is not None else NONE
+    if one.evidence:
+        return joined((code(one.evidence, 300), shown))
+    passed = _passed(_last_round(facts, one.about))
+    return text(f"{passed} checks of {one.about} passed", 200) if passed else None
+
+
+def _named(facts: ReportFacts, name: str) -> Html:
+    title = facts.titles.get(name)
+    return joined((el("b", text(name, 200)), el("br"), text(title, 200))) if title else text(name, 200)
+
+
+def task_states(facts: ReportFacts) -> dict[str, str]:
+    """Return the state of every task."""
+    if facts.feature is not None:
+        return {task.name: task.word for task in facts.feature.tasks()}
+    if facts.graph is not None:
+        words = {
+            name: "failed" if node.is_exhausted else node.state.lower() for name, node in facts.graph.nodes.items()
+        }
+        return words | dict.fromkeys(facts.taken_back & words.keys(), "reverted")
+    return {name: _answer(facts.proofs.get(name)) for name in checks_by_task(facts)}
+
+
+def _answer(proof: SubjectResult | None) -> str:
+    return "checked" if proof is None else "passed" if proof.is_open else "blocked"
+
+
+def _tasks(facts: ReportFacts) -> Html:
+    rows = [_task_row(facts, name, state) for name, state in task_states(facts).items()]
+    final = facts.final_checks
+    if final:
+        name = str(final[0].task)
+        state = word(_answer(facts.proofs.get(name)))
+        rows.append((el("b", "The whole result"), state, None, _passed(final), _lacks(facts, name)))
+    return table(
+        ("Task", "State", "Attempts", "Checks passed", "What is missing, and what was noticed"),
+        rows,
+        nothing="No task was begun.",
+        more=f"fairwitness status {facts.run_id}",
+    )
+
+
+def _task_row(facts: ReportFacts, name: str, state: str) -> Sequence[Child]:
+    node = facts.graph.nodes.get(name) if facts.graph is not None else None
+    attempts = max((number for task, number in facts.attempts if task == name), default=node.attempt if node else None)
+    return (
+        _named(facts, name),
+        word(state),
+        attempts,
+        _passed(_last_round(facts, name)),
+        _lacks(facts, name),
+    )
+
+
+def _last_round(facts: ReportFacts, name: str) -> list[Check]:
+    after = [check for check in facts.checks if check.task == name and check.phase == "after"]
+    last = max((check.round for check in after), default=0)
+    return [check for check in after if check.round == last]
+
+
+def _passed(checks: Sequence[Check]) -> str:
+    return f"{sum(check.passed for check in checks)} of {len(checks)}" if checks else ""
+
+
+def _lacks(facts: ReportFacts, name: str) -> Html | None:
+    proof = facts.proofs.get(name)
+    if proof is None:
+        return None
+    lacks = [el("li", word("missing"), " ", text(one, 300)) for one in proof.missing[:20]]
+    return el("ul", *lacks, *(el("li", text(one, 300)) for one in proof.notes[:10]))
 
 
 def reviews_part(facts: ReportFacts) -> Html:
-    """Return each reviewer's verdicts, which are claims, and its findings."""
+    """Return the verdicts and findings of reviewers, the last review first; they are claims."""
     rows = [check for check in facts.checks if check.phase == "review"]
+    said = table(
+        ("About", "By", "Verdict", "In their words"), map(_statement, facts.statements), nothing=""
+    ) if facts.statements else NONE  # fmt: skip
     if not rows:
-        return el("p", "No review is on record; design review and code review make them.", class_="empty")
-    verdicts = table(
-        ("About", "Round", "Reviewer", "Judged", "Verdict", "Severity"),
-        ((row.task, row.round, row.instance, row.name, word(row.verdict or "no source"), row.severity) for row in rows),
+        return said or soft("No review is on record.")
+    rounds: dict[tuple[str, int], list[Check]] = {}
+    for row in rows:
+        rounds.setdefault((row.task or NO_TASK, row.round), []).append(row)
+    claims = soft("Verdicts are claims of agents. Gates count them; a blocker is never outvoted.")
+    drawn = [_review(facts, *key, of) for key, of in list(rounds.items())[-SECTIONS:]]
+    earlier = [folded(title, part) for title, part in reversed(drawn[:-1])]
+    title, last = drawn[-1]
+    return joined((claims, el("h3", title), last, *earlier, said))
+
+
+def _statement(one: Opinion) -> Sequence[Child]:
+    return text(one.about, 100), text(one.who, 100), word(one.verdict[:60]), text(one.words, 800)
+
+
+def _review(facts: ReportFacts, task: str, number: int, rows: list[Check]) -> tuple[str, Html]:
+    words = {said.instance: said for said in facts.said if (said.task or NO_TASK, said.round) == (task, number)}
+    reviewers: dict[str | None, list[Check]] = {}
+    for row in rows:
+        reviewers.setdefault(row.instance, []).append(row)
+    approve = sum(all(row.verdict == "approve" for row in of) for of in reviewers.values())
+    kind = next((kind for kind in ("design", "code") if task.endswith(f"-{kind}-review")), task)
+    title = f"{kind.capitalize()} review, round {number}: {approve} of {len(reviewers)} reviewers approve"
+    drawn = table(
+        ("Reviewer", "Verdicts", "In its words"),
+        (
+            (
+                text(name, 100),
+                joined(el("div", text(f"{row.name.rpartition('-')[2]} ", 60), _verdict(row)) for row in of),
+                text(words[name].body.get("summary") or "", 600) if name in words else None,
+            )
+            for name, of in reviewers.items()
+        ),
         nothing="",
     )
-    return joined((el("p", "Verdicts are claims; gates count them, and one blocker is never outvoted."), verdicts,
-                   *(_said(said) for said in facts.said[-SECTIONS:])))  # fmt: skip
+    findings = (_finding(said, finding) for said in words.values() for finding in dicts(said.body.get("findings")))
+    return title, joined((drawn, *findings))
 
 
-def _said(said: ReviewAnswer) -> Html:
-    who = f"{said.agent} {said.instance or ''}".strip()
-    findings = list(_dicts(said.body.get("findings")))
-    title = el("h3", text(f"{said.task or NO_TASK}, round {said.round}: {who}", 200))
-    summary = agents_words(who, said.body["summary"]) if said.body.get("summary") else None
-    if not findings:
-        return el("section", title, summary, el("p", "No finding.", class_="empty"))
-    listed = table(
-        ("Finding", "Severity", "Category", "What", "Where", "Rests on", "Recommended"),
-        (_finding(finding) for finding in findings),
-        nothing="",
-    )
-    return el("section", title, summary, el("p", "Written by the reviewer; claims:", class_="label"), listed)
+def _verdict(row: Check) -> Html:
+    severity = text(f" ({row.severity})", 40) if row.severity else NONE
+    return joined((word(row.verdict or "no source"), severity))
 
 
-def _finding(finding: Mapping[str, Any]) -> tuple[Child, ...]:
-    spelled = joined((el("b", text(finding.get("title", ""), 300)), el("br"), text(finding.get("description", ""))))
-    return (
-        text(finding.get("id", ""), 60),
-        word(str(finding.get("severity", ""))[:40]),
-        text(finding.get("category", ""), 60),
-        spelled,
-        _listed(finding.get("artifacts")),
-        _listed(finding.get("evidence")),
-        text(finding.get("recommendation", "")),
+def _finding(said: ReviewAnswer, finding: Mapping[str, Any]) -> Html:
+    severity, title = str(finding.get("severity", ""))[:40], text(finding.get("title", ""), 300)
+    who = text(f"{finding.get('id', '')}, {finding.get('category', '')}; claimed by {said.instance or said.agent}", 300)
+    return el(
+        "div",
+        el("p", word(severity), " ", el("b", title), " ", el("span", who, class_="soft")),
+        el("p", text(finding.get("description", ""))),
+        fields(
+            (
+                ("Where", _listed(finding.get("artifacts"))),
+                ("Rests on", _listed(finding.get("evidence"))),
+                ("Recommended", text(finding.get("recommendation", ""))),
+            )
+        ),
+        class_="box",
     )
 
 
@@ -226,101 +289,130 @@ def _listed(values: object) -> Html:
     return text(", ".join(map(str, values[:20])) if isinstance(values, list | tuple) else values or "", 600)
 
 
-def calls_part(facts: ReportFacts) -> Html:
-    """Return every finished call of an agent."""
-    return table(
-        ("Step", "Agent", "Instance", "Began", "Took", "Ended", "Dispatch", "Retries", "Notes"),
-        map(_call, facts.calls),
-        nothing="No call of an agent has ended.",
-        more="fairwitness ledger query --list",
-    )
-
-
-def _call(call: ReportedCall) -> tuple[Child, ...]:
-    return (
-        call.step,
-        call.agent,
-        call.instance,
-        moment(call.started_at),
-        _length(call.started_at, call.completed_at),
-        word(call.status or "under way"),
-        call.dispatch_count,
-        call.retry_count,
-        text(call.notes, 300) if call.notes else None,
-    )
-
-
-def _length(start: str, end: str | None) -> str | None:
-    if end is None:
-        return None
-    try:
-        return took(max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()))
-    except (TypeError, ValueError):
-        return None
-
-
 def cost_part(facts: ReportFacts) -> Html:
-    """Return the counted usage and which part of the run it covers; missing numbers are not estimated."""
-    used = facts.used
-    if not used.calls:
-        return el("p", "Nothing was counted: no call of an agent has ended.", class_="empty")
-    dollars, rest = divmod(used.cost_micros, 1_000_000)
-    cost = f"{dollars}.{rest:06} USD, known for {used.priced} of {used.calls} calls"
-    return fields(
+    """Return the counted usage by role and which calls it covers; missing numbers are not estimated."""
+    if not facts.used:
+        return soft("Nothing was counted: no call of an agent has ended.")
+    every = total_used(facts)
+    rows = [*sorted(facts.used.items()), ("all", every)]
+    drawn = table(
+        ("Role", "Calls", "Tokens in", "Tokens out", "Cost"),
         (
-            ("Calls", f"{used.calls:,}"),
-            ("Tokens in", f"{used.tokens_in:,}, counted for {used.counted} of {used.calls} calls"),
-            ("Tokens out", f"{used.tokens_out:,}, counted for {used.counted} of {used.calls} calls"),
-            ("Cost", cost if used.priced else "not known"),
-            ("Models", ", ".join(used.models[:20]) or "not reported"),
+            (text(role, 100), f"{used.calls:,}", f"{used.tokens_in:,}", f"{used.tokens_out:,}", spent(used))
+            for role, used in rows
+        ),
+        nothing="",
+    )
+    models = ", ".join(facts.models[:20]) or "not reported"
+    counted = f"Tokens are counted for {every.counted} of {every.calls} calls, cost for {every.priced}."
+    return joined((drawn, soft(f"{counted} Models: ", text(models, 300), ".")))
+
+
+def total_used(facts: ReportFacts) -> Used:
+    """Return the usage of all roles together."""
+    every = facts.used.values()
+    names = ("calls", "counted", "tokens_in", "tokens_out", "priced", "cost_micros")
+    return Used(*(sum(getattr(used, name) for used in every) for name in names))
+
+
+def spent(used: Used) -> str:
+    """Return the cost of calls, as far as it is known."""
+    if not used.priced:
+        return "not known"
+    return f"{used.cost_micros / 1_000_000:.2f} USD{'' if used.priced == used.calls else ' or more'}"
+
+
+def timeline_part(facts: ReportFacts) -> Html:
+    """Return the steps, attempts or phases as bars, and the decisions."""
+    drawn = table(
+        ("Part", "State", "When", "Took", "Reason"),
+        _bars(facts),
+        nothing="Nothing was begun.",
+        more=f"fairwitness events {facts.run_id}",
+    )
+    visited = {visit.name for visit in facts.visits}
+    left = [name for step, name in STEPS.items() if step not in visited] if facts.feature is not None else []
+    if facts.graph is not None:
+        left = [f"phase {phase}: {phase_status_text(state)}" for phase, state in facts.graph.phases.statuses.items()
+                if f"phase {phase}" not in visited]  # fmt: skip
+    decisions = table(
+        ("No", "When", "At step", "Decided", "Why", "Gates"),
+        map(_decision, facts.decisions),
+        nothing="",
+        more=f"fairwitness events {facts.run_id}",
+    )
+    return joined(
+        (
+            drawn,
+            soft(f"Not begun: {', '.join(left)}.") if left else NONE,
+            folded(f"{len(facts.decisions)} decisions", decisions, is_raw=True) if facts.decisions else NONE,
         )
     )
 
 
-def _dicts(values: object) -> Iterator[Mapping[str, Any]]:
-    for value in values if isinstance(values, list | tuple) else ():
-        if isinstance(value, dict):
-            yield value
+def _bars(facts: ReportFacts) -> Iterator[Sequence[Child]]:
+    whole = max(seconds_between(facts.visits[0].started, facts.last_moment), 0.001) if facts.visits else 0.001
+    for visit in facts.visits:
+        left = min(100.0, 100 * seconds_between(facts.visits[0].started, visit.started) / whole)
+        length = seconds_between(visit.started, visit.finished or facts.last_moment)
+        width = min(100.0 - left, 100 * length / whole)
+        yield (
+            _named(facts, STEPS.get(visit.name, visit.name)),
+            word(_state(facts, visit)),
+            el("div", el("span", style=f"left:{left:.1f}%;width:{width:.1f}%"), class_="lane"),
+            took(length),
+            text(visit.reason, 400) if visit.reason else None,
+        )
+
+
+def _state(facts: ReportFacts, visit: Visit) -> str:
+    if visit.outcome is None:
+        view = facts.feature or facts.graph
+        return "stopped" if view is not None and view.is_over else "running"
+    return "done" if visit.outcome == "advanced" else visit.outcome
+
+
+def _decision(one: Decision) -> Sequence[Child]:
+    step = str(one.facts.get("step") or "")
+    to = one.decision.get("to") or one.decision.get("outcome") or one.decision.get("gate_id")
+    asked = [str(gate.get("gate")) for gate in dicts(one.decision.get("gates"))]
+    iteration = one.facts.get("iteration")
+    return (
+        one.number,
+        moment(one.at),
+        f"{STEPS.get(step, step)}{f', iteration {iteration}' if iteration not in (None, 1) else ''}",
+        text(f"{one.kind} {STEPS.get(str(to), to) if to else ''}".strip(), 200),
+        text(one.reason, 600),
+        ", ".join(asked[:30]),
+    )
 
 
 def issues_part(facts: ReportFacts, gates: list[GateFact]) -> Html:
-    """Return all open issues; findings of reviewers are marked as claims."""
-    found = list(_all_issues(facts, gates))
-    return table(("Kind", "What", "Rests on"), found, nothing="None is on record.")
+    """Return what is open at the end; findings of reviewers are in their section."""
+    return table(("Kind", "What"), _all_issues(facts, gates), nothing="None is on record.")
 
 
 def _all_issues(facts: ReportFacts, gates: list[GateFact]) -> Iterator[Sequence[Child]]:
     given_up = _given_up(facts)
     for gate in gates:
         if not gate.is_open and gate.about not in given_up:
-            yield "gate shut", f"{gate.gate} {gate.about}: {gate.because}", "the ledger"
-    after = [check for check in facts.checks if check.phase == "after"]
-    rounds: dict[str | None, int] = {}
-    for check in after:
-        rounds[check.task] = max(check.round, rounds.get(check.task, 0))
+            yield "gate blocked", text(f"{gate.gate} {gate.about}: {gate.because}", 600)
+    after = [check for check in facts.checks if check.phase == "after" and check.task not in given_up]
+    rounds = {check.task: check.round for check in sorted(after, key=lambda check: check.round)}
+    failed: dict[str, list[str]] = {}
     for check in {(check.task, check.name, check.instance): check for check in after}.values():
         if not check.passed and check.round == rounds[check.task]:
-            yield (
-                "check",
-                f"{check.task or ''} {check.name}: {check.assessment or 'failed'}",
-                word(check.provenance or "no source"),
-            )
-    newest = {said.task: max(one.round for one in facts.said if one.task == said.task) for said in facts.said}
-    for said in facts.said:
-        for finding in said.body.get("findings") or ():
-            if said.round == newest[said.task] and isinstance(finding, dict):
-                spelled = f"{finding.get('severity')}: {finding.get('title')}"
-                yield "finding", text(f"{said.instance or said.agent}: {spelled}", 400), word("claimed")
-    if facts.feature is not None:
-        for kind, detail in facts.feature.degradations:
-            yield "went on with less", f"{kind}: {detail}", word("observed")
-        for used_up in facts.feature.exhausted:
-            yield "budget used up", used_up, word("observed")
-        if facts.feature.refused:
-            yield "refused calls", f"{facts.feature.refused}: agents asked for what they may not do", word("observed")
-    if facts.graph is not None:
-        for node in facts.graph.exhausted():
-            yield "task failed for good", f"{node.name}: {node.error or 'no reason is known'}", word("observed")
+            failed.setdefault(check.task or NO_TASK, []).append(f"{check.name} {check.instance or ''}".strip())
+    for task, names in failed.items():
+        yield "checks failed", text(f"{task}: {', '.join(names)}", 600)
+    for kind, detail in facts.feature.degradations if facts.feature is not None else ():
+        yield "continued with less", text(f"{kind}: {detail}", 600)
+    for used_up in facts.feature.exhausted if facts.feature is not None else ():
+        yield "budget used up", text(used_up, 300)
+    if facts.feature is not None and facts.feature.refused:
+        yield "calls refused", f"{facts.feature.refused}: agents asked for what they may not do"
+    for node in facts.graph.exhausted() if facts.graph is not None else ():
+        yield "task failed for good", text(f"{node.name}: {node.error or 'no reason is known'}", 600)
 
 
 def _given_up(facts: ReportFacts) -> set[str]:
