@@ -8,6 +8,7 @@ from typing import TypeVar
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, Discovered, Project, ReportFormat
 from fairwitness.contracts.verify.results import RED, Comparison, Evidence, ItemChange, ItemOutcome, Ran, ReportItem
+from fairwitness.kit.durations import took
 from fairwitness.rules.report_comparison import compare
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.model import CheckRequest, Progress, ProgressCallback, ProposedChange, selected_ids
@@ -113,21 +114,35 @@ def run_requests(
     """Run all requests and report the progress of each."""
 
     def run(request: CheckRequest) -> Ran:
-        on_progress(Progress("begin", request.spec.id, request.purpose))
+        when = _PURPOSES.get(request.purpose, request.purpose)
+        on_progress(Progress("begin", request.spec.id, when))
         ran = harness.run(request)
-        on_progress(Progress("end", request.spec.id, f"{request.purpose}: {summary_of(ran)}"))
+        on_progress(Progress("end", request.spec.id, f"{when}: {_outcome(request.purpose, ran)}"))
         return ran
 
     return run_parallel(run, requests, parallel)
 
 
-def summary_of(ran: Ran) -> str:
-    """Return a run in a few words, for progress reports."""
+_PURPOSES = {
+    "baseline": "before the change",
+    "after": "with the change",
+    "again": "repeated",
+    "protected": "with the tests of the base",
+    "red": "new tests without the change",
+    "mutant": "with a mutant",
+    "canary": "with a test that must fail",
+}
+"""What a run of a check is for, in progress reports."""
+
+
+def _outcome(purpose: str, ran: Ran) -> str:
+    """Return a run in a few words, for progress reports; some runs must fail."""
     if ran.evidence is Evidence.NONE:
         return f"no evidence ({ran.reason})"
-    seconds = "from the ledger" if ran.cached else f"{ran.duration_ms / 1000:.1f} s"
+    seconds = "from the ledger" if ran.cached else took(ran.duration_ms / 1000)
     red = sum(item.outcome in RED for item in ran.items)
-    return f"{ran.evidence.value}, {red} red, {seconds}" if red else f"{ran.evidence.value}, {seconds}"
+    word = "failed as it must" if red and purpose in ("red", "mutant", "canary") else ran.evidence.value
+    return ", ".join(filter(None, (word, f"{red} failing" if red else "", seconds)))
 
 
 def items_before(before: Ran | None) -> tuple[ReportItem, ...] | None:

@@ -125,9 +125,7 @@ def check_line(each: CheckRuns, proofs: Sequence[ProofRow], *, excused: bool) ->
         cached=after.cached,
         execution=(telling or after).execution,
         output=tuple([line for line in output if line.strip()][-OUTPUT_LINES:]),
-        output_from=f"the base's own {spec.name}, against the new code,"
-        if telling and telling is each.protected
-        else None,
+        output_from=f"the base's own {spec.name} with the new code" if telling and telling is each.protected else None,
     )
 
 

@@ -1,51 +1,68 @@
-"""The report of `fairwitness verify` in eighty columns."""
+"""The report of `fairwitness verify`: a table of checks, what blocks the change, and the next command."""
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import click
 
+from fairwitness.cli.screens.columns import cells, cut, padded, terminal_width, wrapped
 from fairwitness.cli.screens.progress import spell_seconds
 
 if TYPE_CHECKING:
     from fairwitness.contracts.verify.report import CheckLine, FindingLine, VerifyReport
 
-WIDTH = 80
 _COLOURS = {"passed": "green", "failed": "red", "no evidence": "yellow"}
 _QUIET_MOVES = ("passing", "skipped")
-_MOST_FINDINGS = 12
+_WORDS = 13
+_MOST = 12
+_NAMES = 25
 
 
 def show(report: "VerifyReport") -> None:
-    """Print the table, the findings, the result, and the next command."""
-    click.echo(f"{report.base.ref} -> {report.head.ref}   {_files(report.changed)}   sandbox {report.sandbox.value}\n")
-    if report.checks:
-        click.echo(click.style(f"{'check':<26}{'before':<13}{'after':<13}what became of it", bold=True))
-    for line in report.checks:
-        _show_check(line)
-    for missing in report.missing:
-        if not any(f"{line.name} {line.id}" == missing.check for line in report.checks):
-            _show_row(missing.check, "", "no evidence", missing.reason + (" (excused)" if missing.excused else ""))
-    _show_findings(report)
+    """Print the table, the output of failing checks, the notes, the answer and its reasons, and the next command."""
+    files = f"{report.changed} file{'' if report.changed == 1 else 's'}"
+    click.echo(f"{report.base.ref} -> {report.head.ref}   {files} changed   sandbox {report.sandbox.value}\n")
+    _show_table(report)
     for line in report.checks:
         if line.output and not line.excused:
             _show_output(line)
-    for note in report.notes:
-        click.echo(_wrapped(f"note: {note}"))
+    notes = [f"note: {note}" for note in report.notes]
+    notes += [f"accepted: {_place(one)} {one.rule}: {one.accepted}" for one in report.findings if one.accepted][:_MOST]
+    if notes:
+        click.echo()
+    for note in notes:
+        _print(note, "", "    ")
     _show_answer(report)
 
 
-def _files(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'} changed"
+def _show_table(report: "VerifyReport") -> None:
+    known = {f"{line.name} {line.id}" for line in report.checks}
+    rows = [(line.id, line.baseline.value, line.after.value, _result(line)) for line in report.checks]
+    for missing in report.missing:
+        if missing.check not in known:
+            reason = missing.reason + (" (excused)" if missing.excused else "")
+            rows.append((missing.check, "", "no evidence", reason))
+    if not rows:
+        return
+    names = min(_NAMES, max(cells(name) for name, *_ in rows)) + 2
+    click.secho(f"{'check':<{names}}{'before':<{_WORDS}}{'after':<{_WORDS}}result", bold=True)
+    for name, before, after, text in rows:
+        left = f"{padded(name, names - 2)}  {_word(before)}{_word(after)}"
+        first, *rest = wrapped(text, terminal_width() - names - 2 * _WORDS)
+        click.echo(f"{left}{first}".rstrip())
+        for more in rest:
+            click.echo(f"{'':<{names + 2 * _WORDS}}{more}")
 
 
-def _show_check(line: "CheckLine") -> None:
+def _result(line: "CheckLine") -> str:
     moves = ", ".join(f"{count} {move}" for move, count in _moves(line).items())
     took = "from the ledger" if line.cached else spell_seconds(line.duration_ms / 1000) if line.duration_ms else ""
-    reason = "" if line.reason is None or moves else line.reason
-    excused = "(excused)" if line.excused else ""
-    text = "  ".join(filter(None, (moves, reason, excused, took if line.after.value != "no evidence" else "")))
-    _show_row(line.id, line.baseline.value, line.after.value, text)
+    parts = (
+        moves,
+        "" if line.reason is None or moves else line.reason,
+        "(excused)" if line.excused else "",
+        took if line.after.value != "no evidence" else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def _moves(line: "CheckLine") -> dict[str, int]:
@@ -54,29 +71,8 @@ def _moves(line: "CheckLine") -> dict[str, int]:
     return loud or {move: count for move, count in counts.items() if move == "passing"}
 
 
-def _show_row(name: str, before: str, after: str, text: str) -> None:
-    first, *rest = textwrap.wrap(text, WIDTH - 52) or [""]
-    cells = f"{name[:25]:<26}{_word(before, 13)}{_word(after, 13)}{first}"
-    click.echo(cells.rstrip())
-    for more in rest:
-        click.echo(f"{'':<52}{more}")
-
-
-def _word(word: str, width: int) -> str:
-    return click.style(word, fg=_COLOURS.get(word)) + " " * (width - len(word))
-
-
-def _show_findings(report: "VerifyReport") -> None:
-    blocking = [one for one in report.findings if one.blocks and one.accepted is None]
-    accepted = [one for one in report.findings if one.accepted is not None]
-    if blocking or accepted:
-        click.echo()
-    for one in blocking[:_MOST_FINDINGS]:
-        click.echo(_wrapped(f"{click.style('blocks', fg='red')}    {_place(one)}  {one.rule}: {one.text}"))
-    if len(blocking) > _MOST_FINDINGS:
-        click.echo(f"          and {len(blocking) - _MOST_FINDINGS} more: --json lists all")
-    for one in accepted[:_MOST_FINDINGS]:
-        click.echo(_wrapped(f"accepted  {_place(one)}  {one.rule}: {one.accepted}"))
+def _word(word: str) -> str:
+    return click.style(word, fg=_COLOURS.get(word)) + " " * (_WORDS - len(word))
 
 
 def _place(one: "FindingLine") -> str:
@@ -84,11 +80,11 @@ def _place(one: "FindingLine") -> str:
 
 
 def _show_output(line: "CheckLine") -> None:
-    click.echo(f"\n{line.output_from or f'{line.name} {line.id}'} said:")
+    click.echo(f"\noutput of {line.output_from or line.id}:")
     for text in line.output:
-        click.echo(f"  | {text[: WIDTH - 4]}")
+        click.echo(f"  | {cut(text, terminal_width() - 4)}")
     if line.execution:
-        click.echo(f"  the rest: fairwitness evidence show {line.execution}")
+        click.echo(f"  complete: fairwitness evidence show {line.execution}")
 
 
 def _show_answer(report: "VerifyReport") -> None:
@@ -99,24 +95,37 @@ def _show_answer(report: "VerifyReport") -> None:
         word = click.style("HOLDS", fg="green", bold=True)
         click.echo(f"{word}: {answer.count} of {answer.threshold} required checks hold, nothing got worse ({took})")
     else:
-        click.echo(_wrapped(f"{click.style('BLOCKED', fg='red', bold=True)}: {answer.because} ({took})"))
-        for missing in answer.missing:
-            click.echo(_wrapped(f"  - {missing}{_why(report, missing)}"))
+        click.echo(f"{click.style('BLOCKED', fg='red', bold=True)}: {answer.because} ({took})")
+        for reasons, names in _grouped(report).items():
+            _print(", ".join(names) + (":" if reasons else ""), "  ", "  ")
+            for reason in reasons[:_MOST]:
+                _print(reason, "    ", "      ")
+            if len(reasons) > _MOST:
+                click.echo(f"    and {len(reasons) - _MOST} more: --json lists all")
     click.echo(f"next:  {report.next}", err=True)
 
 
-def _why(report: "VerifyReport", missing: str) -> str:
-    """Return the reason for a missing check, from the finding or the check line."""
+def _grouped(report: "VerifyReport") -> dict[tuple[str, ...], list[str]]:
+    """Return the checks that block by their reasons: several checks may see the same tests fail."""
+    assert report.answer.answer == "blocked"
+    found: dict[tuple[str, ...], list[str]] = {}
+    for missing in report.answer.missing:
+        found.setdefault(_reasons(report, missing), []).append(missing)
+    return found
+
+
+def _reasons(report: "VerifyReport", missing: str) -> tuple[str, ...]:
+    """Return why a check blocks, from its findings or from the line of the check."""
     name = missing.split(" (", 1)[0]
-    for one in report.findings:
-        if one.check == name and one.blocks and one.accepted is None:
-            return f": {one.text}"
-    for line in report.checks:
-        if name.endswith(f" {line.id}") and line.reason and line.reason not in missing:
-            return f": {line.reason}"
-    return ""
+    findings = [one for one in report.findings if one.check == name and one.blocks and one.accepted is None]
+    if findings:
+        return tuple(f"{_place(one)} {one.rule}: {one.text}" for one in findings)
+    line = next((line for line in report.checks if name.endswith(f" {line.id}") and line.reason), None)
+    if line is None or line.reason is None or line.reason in missing:
+        return ()
+    return tuple(line.reason.split("; "))
 
 
-def _wrapped(text: str) -> str:
-    # control codes count as width here, so that lines break slightly early
-    return textwrap.fill(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+def _print(text: str, first: str, rest: str) -> None:
+    for line in wrapped(text, terminal_width(), first=first, rest=rest):
+        click.echo(line)

@@ -87,11 +87,11 @@ class Drift:
         return cls(tuple((path, old, new) for path, old, new in counted if old != Counts() or new != Counts()))
 
     def __str__(self) -> str:
-        pairs = (
-            f"{each.name} {getattr(self.before, each.name)} → {getattr(self.after, each.name)}"
-            for each in fields(Counts)
-        )
-        return ", ".join(pairs)
+        """Return the counts that changed; "as many tests and assertions as before" if none did."""
+        before, after = self.before, self.after
+        counts = ((each.name, getattr(before, each.name), getattr(after, each.name)) for each in fields(Counts))
+        changed = [f"{name} {old} → {new}" for name, old, new in counts if old != new]
+        return ", ".join(changed) or "as many tests and assertions as before"
 
 
 def count(path: str, text: str | None) -> Counts:
