@@ -21,9 +21,9 @@ from fairwitness.contracts.autopilot.verification import VerifierReturn
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.errors import UsageError
-from fairwitness.runs.autopilot.briefs import CHANGE
 from fairwitness.runs.autopilot.context import ask_step
 from fairwitness.runs.dispatch import DispatchPosition
+from fairwitness.runs.shared.sections import CHANGE
 from fairwitness.sandbox.scripted import ScriptedRunner
 from runs.autopilot.site import ANSWER, GOAL, LESSON, RUN, SPEC, Site, pass_of, plan
 from runs.autopilot.written import executed

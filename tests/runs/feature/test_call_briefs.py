@@ -16,9 +16,10 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.feature.briefs import FeatureBriefs
-from fairwitness.runs.feature.call_briefs import CHANGE, brief_of, change_text, code_findings, said_so_far, summary_of
+from fairwitness.runs.feature.call_briefs import brief_of, code_findings, said_so_far, summary_of
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.decisions import DECISION, answered
+from fairwitness.runs.shared.sections import CHANGE
 from runs.feature.contexts import context as made
 from runs.feature.contexts import shown
 from runs.feature.run_events import ask, attempt, call, enter, played
@@ -194,17 +195,32 @@ def test_a_change_is_shown_as_people_read_one_and_cut_where_it_is_too_long(
     context: FeatureContext, tmp_path: Path
 ) -> None:
     base = context.order.base_commit
-    assert change_text(context, base) == "(nothing was changed)"
+    assert _change(context, base) == "(nothing was changed)"
     git = context.repository.git
     blob = git.run("hash-object", "-w", "--stdin", stdin=b"line\n" * 20_000).decode().strip()
     tree = git.run("mktree", stdin=f"100644 blob {blob}\tlong.txt\n".encode()).decode().strip()
-    text = change_text(context, tree)
+    text = _change(context, tree)
     cut, told = text[:CHANGE], text[CHANGE:]
     assert cut.startswith("diff --git")
-    assert told.startswith("\n(cut: ")
-    assert told.endswith(" more letters; read the files)")
-    brief = brief_of(context, FeatureBriefs(context), _call(Step.CODE_REVIEW, Perspective.PRAGMATIC.value), tree)
-    assert shown(brief, "The change") == text
+    assert told.startswith("\n(cut here: ")
+    assert "what you have not seen you cannot vouch for" in told
+
+
+@pytest.mark.req("P7")
+def test_attributes_that_a_change_brings_hide_nothing_of_it_from_a_reviewer(context: FeatureContext) -> None:
+    git = context.repository.git
+    rows = []
+    for name, content in ((".gitattributes", b"*.py -diff binary\n"), ("till.py", b"price = 'stolen'\n")):
+        blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
+        rows.append(f"100644 blob {blob}\t{name}\n")
+    tree = git.run("mktree", stdin="".join(rows).encode()).decode().strip()
+    assert "+price = 'stolen'" in _change(context, tree)
+
+
+def _change(context: FeatureContext, tip: str) -> str:
+    """The change that a reviewer of the code is shown."""
+    call = _call(Step.CODE_REVIEW, Perspective.PRAGMATIC.value)
+    return shown(brief_of(context, FeatureBriefs(context), call, tip), "The change")
 
 
 def test_a_run_is_summed_up_from_its_events(context: FeatureContext) -> None:

@@ -19,7 +19,6 @@ from fairwitness.contracts.autopilot.returns import ResearcherReturn
 from fairwitness.contracts.autopilot.roadmap import CommandKind, Criterion, DetailedPhase
 from fairwitness.contracts.autopilot.verification import VerifierReturn
 from fairwitness.contracts.autopilot.vocabulary import StepName
-from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
@@ -27,14 +26,8 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit import yaml_text
 from fairwitness.runs.autopilot.lineage import tasks_of
 from fairwitness.runs.autopilot.log import AutopilotLog, step_dispatch
+from fairwitness.runs.shared.sections import change_text, document_section, list_section, text_section
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
-
-CHANGE: Final = 40_000
-"""How many characters of a diff are shown."""
-_UNSHOWN: Final = 40
-"""How many files are named where a diff is cut."""
-_NOTHING: Final = "(nothing was changed)"
-_PLAINLY: Final = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "-r", "-M")
 
 
 def phase_section(phase: DetailedPhase) -> PromptSection:
@@ -83,11 +76,6 @@ def items_section(items: Sequence[PathItem]) -> PromptSection:
     return PromptSection(title="What to fix", text=yaml_text.render([item.plain() for item in items]))
 
 
-def document_section(title: str, document: Contract) -> PromptSection:
-    """Return a document as YAML."""
-    return PromptSection(title=title, text=yaml_text.render(document.plain()))
-
-
 def executed_section(executed: Sequence[ExecutionResult]) -> PromptSection:
     """Return the commands that the harness ran, with their results."""
     text = yaml_text.render([run.plain() for run in executed]) if executed else "(nothing)"
@@ -97,36 +85,6 @@ def executed_section(executed: Sequence[ExecutionResult]) -> PromptSection:
 def change_section(diff: str) -> PromptSection:
     """Return a diff."""
     return PromptSection(title="The change", text=diff)
-
-
-def list_section(title: str, texts: Iterable[str]) -> tuple[PromptSection, ...]:
-    """Return the texts as one section, or no section if there are none."""
-    lines = [f"- {text}" for text in texts]
-    return (PromptSection(title=title, text="\n".join(lines)),) if lines else ()
-
-
-def text_section(title: str, text: str) -> tuple[PromptSection, ...]:
-    """Return the text as a section, or no section if it is empty."""
-    return (PromptSection(title=title, text=text),) if text.strip() else ()
-
-
-def change_text(shadow: Shadow, base: str, head: str) -> str:
-    """Return the diff between two trees, cut at `CHANGE` characters with a note of what is missing.
-
-    The diff is made in our own repository, so attributes that the change itself brings cannot hide parts of it.
-    """
-    text = shadow.git.run("diff-tree", "-p", *_PLAINLY, base, head).decode(errors="replace")
-    if len(text) <= CHANGE:
-        return text or _NOTHING
-    rest = text[CHANGE:]
-    names = shadow.git.run("diff-tree", "--name-only", "-z", *_PLAINLY, base, head).split(b"\0")[:-1]
-    shown = text[:CHANGE].count("\ndiff --git ") + text.startswith("diff --git ")
-    missing = [name.decode(errors="replace") for name in names[shown:]]
-    events = [f"(cut here: {len(rest)} more letters are not shown; what you have not seen you cannot vouch for)"]
-    if missing:
-        more = f" and {len(missing) - _UNSHOWN} more" if len(missing) > _UNSHOWN else ""
-        events.append(f"(files of which nothing is shown: {', '.join(missing[:_UNSHOWN])}{more})")
-    return "\n".join((text[:CHANGE], *events))
 
 
 _PART: Final = " Only a part of the phase is done yet: judge it by the tasks of the plan below, which are this part."

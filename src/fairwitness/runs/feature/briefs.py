@@ -20,6 +20,7 @@ from fairwitness.kit import yaml_text
 from fairwitness.rules.feature_plan import Dead, resolve_pointer
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import FIX_NODE, writes_of
+from fairwitness.runs.shared.sections import document_section, list_section
 
 _TASK: Final = "A task of it"
 
@@ -91,7 +92,7 @@ class StoredDocuments:
 
 def task_box(document: TaskDocument) -> PromptSection:
     """Return a task as its planner wrote it."""
-    return PromptSection(title="The task", text=yaml_text.render(document.plain()))
+    return document_section("The task", document)
 
 
 def said_box(said: str | None) -> tuple[PromptSection, ...]:
@@ -102,12 +103,6 @@ def said_box(said: str | None) -> tuple[PromptSection, ...]:
 def pages(title: str, texts: Iterable[str]) -> tuple[PromptSection, ...]:
     """Return one section for each text."""
     return tuple(PromptSection(title=title, text=text) for text in texts)
-
-
-def listed(title: str, texts: Iterable[str]) -> tuple[PromptSection, ...]:
-    """Return short texts as one section, or nothing if there are none."""
-    lines = [f"- {text}" for text in texts]
-    return (PromptSection(title=title, text="\n".join(lines)),) if lines else ()
 
 
 _WHOLE: Final = "payload"
@@ -155,7 +150,7 @@ class FeatureBriefs:
         """`commands` are the beginnings of the project's check commands; `memories` are what earlier runs learned."""
         self._context, self._layout, self._commands = context, context.layout, commands
         self._shelf = StoredDocuments(context)
-        self._memories = listed("Notes of earlier runs, which may be out of date", memories)
+        self._memories = list_section("Notes of earlier runs, which may be out of date", memories)
 
     def intake(self, dispatch_id: str, *, said: str | None) -> Brief:
         """Return the brief of the intake agent, which reads the request first."""

@@ -16,9 +16,8 @@ from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.decisions import DECISION, read
 from fairwitness.runs.feature.ledger_queries import answers
+from fairwitness.runs.shared.sections import change_text
 
-CHANGE = 40_000
-"""The most characters of a change that a reviewer is shown; the rest is in its worktree."""
 SCOPES = {step: scope for scope, step in STEP_OF.items()}
 
 
@@ -104,28 +103,14 @@ def _review(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, t
         perspective,
         scope,
         min(call.visit, 2),
-        change=change_text(context, tip) if scope is ReviewScope.CODE else None,
+        change=_change(context, tip) if scope is ReviewScope.CODE else None,
         earlier=() if page is None else (page.decode(),),
     )
 
 
-def change_text(context: FeatureContext, tip: str) -> str:
-    """Return the whole change as a diff, cut if it is too long."""
-    asked = (
-        "diff-tree",
-        "-p",
-        "-r",
-        "--no-color",
-        "--no-ext-diff",
-        "--no-textconv",
-        "-M",
-        context.order.base_commit,
-        tip,
-    )
-    text = context.repository.git.run(*asked).decode(errors="replace")
-    if len(text) <= CHANGE:
-        return text or "(nothing was changed)"
-    return f"{text[:CHANGE]}\n(cut: {len(text) - CHANGE} more letters; read the files)"
+def _change(context: FeatureContext, tip: str) -> str:
+    trees = context.repository.tree_of(context.order.base_commit), context.repository.tree_of(tip)
+    return change_text(context.shadow, *trees)
 
 
 def summary_of(state: FeatureState) -> str:

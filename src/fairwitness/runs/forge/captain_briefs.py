@@ -18,6 +18,7 @@ from fairwitness.kit.clock import spell
 from fairwitness.kit.json_text import render
 from fairwitness.runs.forge.change_requests import RequestState, request_state
 from fairwitness.runs.forge.log import ForgeLog, document_of
+from fairwitness.runs.shared.sections import list_section
 
 PLAN, REPLAN = "plan", "replan"
 _TO_A_PERSON: Final = (
@@ -84,7 +85,7 @@ class CaptainBriefs:
                 PromptSection(title="The request", text=order.request),
                 *_talk(said),
                 *(() if last is None else _proposed(last)),
-                *_listed("Why your last answer could not be taken", problems),
+                *list_section("Why your last answer could not be taken", problems),
             ),
             known={
                 "dag.version": 1,
@@ -122,7 +123,7 @@ class CaptainBriefs:
         log, request = self._log, state.request
         _, dag = log.effective()
         yield PromptSection(title=f"Change request {request.id}", text=document_of(request.plain()))
-        yield from _listed("Why your last answer could not be applied", state.refused[-1] if state.refused else ())
+        yield from list_section("Why your last answer could not be applied", state.refused[-1] if state.refused else ())
         yield PromptSection(title="The graph, each node with its state", text=render(self._with_states(dag)))
         for name, body in log.specs().items():
             yield PromptSection(title=f"Spec {name}, which does not change", text=body)
@@ -167,9 +168,4 @@ def _proposed(plan: ForgePlan) -> Iterator[PromptSection]:
         yield PromptSection(title=f"Your last plan: spec {spec.name}", text=spec.body)
     for task in plan.tasks:
         yield PromptSection(title=f"Your last plan: task {task.id}", text=document_of(task.plain()))
-    yield from _listed("Your last plan: assumptions", plan.assumptions)
-
-
-def _listed(title: str, lines: Iterable[str]) -> tuple[PromptSection, ...]:
-    text = "\n".join(f"- {line}" for line in lines)
-    return (PromptSection(title=title, text=text),) if text else ()
+    yield from list_section("Your last plan: assumptions", plan.assumptions)
