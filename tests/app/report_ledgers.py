@@ -170,6 +170,7 @@ class FeatureWalk:
         self.tell("task.started", **about, attemptId=number, branch=branch, agent="implementer")
         if fails is not None:
             self.move(task, "RUNNING", "FAILED", number, reason=fails)
+            self.tell("task.retried", **about, nextAttempt=number + 1, reason=fails)
             return
         self.tell("task.verified", **about, attemptId=number, commit=COMMIT, tree=TREE)
         self.tell("merge.started", phase="1", batch=1, nodes=[task])

@@ -268,31 +268,54 @@ def test_every_event_has_words_even_if_its_data_is_nonsense(type_: str) -> None:
     [
         (
             happened.TaskReopened(nodeId="t1", maxAttempts=4, actor="Ada"),
-            "Ada gave t1 more attempts, up to 4",
+            "task      t1             retried  Ada allows 4 attempts",
         ),
         (
             happened.HelperStarted(nodeId="t1", attemptId=1, agent="worker-1", dispatch="t1.1.h1", task="look it up"),
-            "t1 asked worker-1 for help: look it up",
+            "task      t1             helped   by worker-1: look it up",
         ),
         (
             happened.SubtaskWritten(nodeId="t1", subtaskId="subtask-001", agentType=2, title="the page"),
-            "t1 split off subtask-001, for type 2: the page",
+            "task      t1             split    subtask-001: the page",
         ),
         (
-            happened.SubtaskChanged(nodeId="t1", subtaskId="subtask-001", status=SubtaskStatus.COMPLETED),
-            "subtask-001 of t1 is completed",
+            happened.SubtaskChanged(nodeId="t1", subtaskId="subtask-001", status=SubtaskStatus.FAILED),
+            "task      t1             failed   subtask-001",
         ),
         (
             happened.WalkthroughDisputed(nodeId="t1", attemptId=1, differences=("a", "b")),
-            "t1 told what the harness did not see: a; b",
+            "task      t1             refuted  a; b",
         ),
         (
             happened.ChangeRequestEmitted(crId="cr-001", emittedBy="r1", affectedTasks=(), title="a page is missing"),
-            "cr-001 asks for a larger plan: a page is missing",
+            "request   cr-001         asked    by r1: a page is missing",
+        ),
+        (
+            happened.NodeRetried(nodeId="t1", nextAttempt=2, reason="tests (regressed)"),
+            "task      t1             failed   attempt 1, retrying: tests (regressed)",
+        ),
+        (
+            happened.TaskExhausted(nodeId="t1", attempts=2, lastError="tests (regressed)"),
+            "task      t1             failed   attempt 2, no retry left: tests (regressed)",
+        ),
+        (
+            happened.MergeFinished(
+                batch=3, tip="a" * 40, landed=("t1",), culprit="t2", conflicting=(), left=("t3",), checks=2
+            ),
+            "merge     batch 3        blocked  t2 makes the checks of the merged tree fail; 1 merged; "
+            "1 back in the queue",
+        ),
+        (
+            happened.ChangeRequestRejected(crId="cr-001", actor="Ada", reason="out of scope"),
+            "request   cr-001         refused  by Ada: out of scope",
+        ),
+        (
+            happened.OverlayRefused(crId="cr-001", problems=("a cycle",)),
+            "request   cr-001         refused  a cycle",
         ),
         (
             happened.ChangeRequestEmitted(crId="cr-001", emittedBy="r1", affectedTasks=()),
-            "cr-001 asks for a larger plan",
+            "request   cr-001         asked    by r1",
         ),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, EventData) else "",

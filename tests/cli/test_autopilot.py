@@ -138,8 +138,9 @@ def test_status_and_watch_and_inbox_know_a_run_of_phases(top: Path) -> None:
     assert detail.stderr == "next:  fairwitness inbox\n"
     assert plain(top, "status", RUN)["phases"] == {"1": "needs_human_verification", "2": "not_started"}
     watched = said(top, "watch", RUN, code=4)
-    assert "WAITS FOR YOU: no command can see it" in watched.stdout
-    assert "WAITING: 0/2 phases, 1 for you" in watched.stdout
+    assert "phase     1              waiting  for your verdict: no command can see it" in watched.stdout
+    assert "WAITING FOR YOU: 0 of 2 phases passed" in watched.stdout
+    assert f"\npass      fairwitness answer {RUN} pass # " in watched.stdout
     asked = said(top, "inbox", code=4)
     assert f"{RUN}  autopilot  verdict.1" in asked.stdout
     assert f"fairwitness answer {RUN} pass|fail|issues" in asked.stderr
@@ -162,7 +163,7 @@ def test_a_completed_run_stays_so(top: Path) -> None:
     begun(top)
     tell(top, started("1"), completed("1"), started("2"), completed("2"), over())
     done = said(top, "autopilot", "resume")
-    assert "COMPLETED: 2/2 phases" in done.stdout
+    assert "COMPLETED: 2 of 2 phases passed" in done.stdout
     assert done.stderr == f"next:  fairwitness autopilot report {RUN}\n"
     assert "run_resumed" not in types_of(top)
     assert said(top, "autopilot", "report").stderr == "next:  fairwitness autopilot next\n"

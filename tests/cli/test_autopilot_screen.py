@@ -9,7 +9,8 @@ from rich.console import Console
 from app.autopilot_grounds import RUN, at_step, begun, completed, lay_out, started, tell
 from fairwitness.app.views.autopilot import view_of_run
 from fairwitness.app.views.followed_run import follow_run
-from fairwitness.cli.screens.autopilot import AutopilotLive, autopilot_screen, board_lines
+from fairwitness.cli.screens.autopilot import AutopilotLive, board_lines
+from fairwitness.cli.screens.choice import screen_of
 from fairwitness.cli.screens.columns import cells
 from fairwitness.cli.screens.run import LINES, OutputMode, PlainLines
 from fairwitness.contracts.autopilot.vocabulary import StepName
@@ -50,10 +51,10 @@ def test_the_living_part_is_drawn_from_the_fold(top: Path) -> None:
         assert "30 phases" in out.getvalue()
         tell(top, completed("20", 8.7))
         live.show(followed, followed.news())
-    assert "phase 20: COMPLETED at 8.7" in out.getvalue()
+    assert "phase     20             passed   score 8.7" in out.getvalue()
     assert "2/30 phases" in out.getvalue()
 
 
 def test_where_nobody_sees_a_board_there_are_lines(top: Path) -> None:
     with follow_run(top, RUN) as followed:
-        assert isinstance(autopilot_screen(followed, OutputMode(plain=True), hint="-"), PlainLines)
+        assert type(screen_of(followed, OutputMode(plain=True), hint="-")) is PlainLines

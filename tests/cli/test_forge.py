@@ -102,7 +102,7 @@ def test_a_plan_waits_for_its_review_is_edited_approved_and_carried_out(tmp_path
     assert sealed.stderr.startswith("fairwitness: specs and graph are sealed; file a change request\n")
     assert said(top, "inbox").returncode == 0
     done = said(top, "resume")
-    assert "COMPLETED: 2/2 merged" in done.stdout
+    assert "done      2 of 2 tasks merged" in done.stdout
     assert "Take your time." in run.transcript("task-002-1")
     assert [event["actor"] for event in run.events("plan.approved")] == [ADA]
     assert run.parts() == {"task-001", "task-002"}
@@ -182,14 +182,14 @@ def test_a_run_is_paused_from_another_process_and_goes_on(tmp_path: Path) -> Non
         assert run.state()["status"] == "paused"
         told, _ = process.communicate(timeout=200)
     assert process.returncode == 4
-    assert f"run PAUSED: {ADA}: lunch" in told
+    assert f"run       paused: {ADA}: lunch" in told
     assert [event["nodeId"] for event in run.events("task.started")] == ["task-001"]
     assert run.states() == {"task-001": "MERGED", "task-002": "PENDING"}
     status = said(run.top, "status").stdout
     assert "paused" in status
     assert f"waits for you: fairwitness resume {run.run_id}" in status
     assert plain(run.top, "pause") == {"run_id": run.run_id, "status": "paused", "changed": False}
-    assert "COMPLETED: 2/2 merged" in said(run.top, "resume").stdout
+    assert "done      2 of 2 tasks merged" in said(run.top, "resume").stdout
     assert run.types().count("run.paused") == run.types().count("run.resumed") == 1
 
 
@@ -216,7 +216,7 @@ def test_a_run_that_fails_says_why_and_goes_on_when_it_is_given_another_chance(t
     retried = said(top, "retry", "task-001")
     assert retried.stdout == f"task-001 of {run.run_id} waits for attempt 2\n"
     assert hint(retried) == f"fairwitness resume {run.run_id}"
-    assert "COMPLETED: 2/2 merged" in said(top, "resume", "last").stdout
+    assert "done      2 of 2 tasks merged" in said(top, "resume", "last").stdout
     attempts = plain(top, "task", "show", "task-001")["attempts"]
     assert [(each["number"], each["state"], each["says"]) for each in attempts] == [
         (1, "FAILED", "completed"),
@@ -258,7 +258,7 @@ def test_a_request_that_a_person_rejects_leaves_the_plan_as_it_was(asking: Run) 
     assert said(top, "cr", "reject", "cr-001", code=2).stdout == ""
     rejected = said(top, "cr", "reject", "cr-001", "--reason", "Later.")
     assert rejected.stdout == f"{asking.run_id}: cr-001 is rejected\n"
-    assert "COMPLETED: 3/3 merged" in said(top, "resume").stdout
+    assert "done      3 of 3 tasks merged" in said(top, "resume").stdout
     assert "reason    Later." in said(top, "cr", "show", "cr-001", "last").stdout.splitlines()
     assert [event["actor"] for event in asking.events("cr.rejected")] == [ADA]
     assert "status: rejected" in asking.file("change-requests/cr-001/change-request.md")
@@ -269,7 +269,7 @@ def test_a_request_that_a_person_approves_makes_the_plan_larger(asking: Run) -> 
     top = asking.top
     assert said(top, "cr", "approve", "cr-001").stdout == f"{asking.run_id}: cr-001 is approved\n"
     assert "status: approved" in asking.file("change-requests/cr-001/change-request.md")
-    assert "COMPLETED: 4/4 merged" in said(top, "resume").stdout
+    assert "done      4 of 4 tasks merged" in said(top, "resume").stdout
     assert [event["actor"] for event in asking.events("cr.approved")] == [ADA]
     shown = said(top, "cr", "show", "cr-001", "last").stdout.splitlines()
     assert shown[0] == "cr-001  applied  A part is missing"
@@ -288,8 +288,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run that came to its end without anybody being asked."""
     grounds = Grounds.lay_out(tmp_path_factory.mktemp("done"), ONE, TWO, JOIN)
     ended = said(grounds.top, *BEGIN, "--approve", "--plain")
-    assert "COMPLETED: 3/3 merged" in ended.stdout
-    assert "task-001 says completed, confidence 0.9" in ended.stdout
+    assert "done      3 of 3 tasks merged" in ended.stdout
+    assert "task      task-001       proven   its checks passed; to be merged" in ended.stdout
     return last_run(grounds.top)
 
 

@@ -31,7 +31,8 @@ def test_a_run_that_completed_prints_its_result_and_nothing_is_opened(bare: Path
     completed(bare).close()
     done = fairwitness("resume", "run-completed", cwd=bare)
     assert done.returncode == 0
-    assert done.stdout.startswith("COMPLETED: 1/1 merged in ")
+    assert done.stdout.startswith("\nCOMPLETED: do it\n")
+    assert "done      1 of 1 task merged\n" in done.stdout
     assert not (bare / ".fairwitness" / "engine.db").exists()
 
 
@@ -40,8 +41,8 @@ def test_a_run_in_which_nothing_can_move_says_why_and_leaves_one(bare: Path) -> 
     walk.close()
     done = fairwitness("resume", "run-failed", cwd=bare)
     assert done.returncode == 1
-    assert "FAILED: 0/2 merged, 1 failed in " in done.stdout
-    assert "no attempt left for x" in done.stdout
+    assert "FAILED: do it\nbecause   no attempt left for x\n" in done.stdout
+    assert "done      0 of 2 tasks merged; 1 failed\n" in done.stdout
     assert types_of(bare, "run-failed")[-1] == "run.failed"
     assert not (bare / ".fairwitness" / "engine.db").exists()
 
@@ -96,8 +97,8 @@ def test_a_run_that_stopped_goes_on_to_its_end(tmp_path: Path, before: tuple[Eve
     done = fairwitness("resume", cwd=repository)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert any(line.startswith("COMPLETED: 1/1 merged in ") for line in lines)
-    assert any("task-01 merged" in line for line in lines)
+    assert any(line.startswith("done      1 of 1 task merged") for line in lines)
+    assert any(line.endswith("  task      task-01        merged") for line in lines)
     assert done.stderr == f"next:  fairwitness dag show {RUN}\n"
     assert fits(done.stdout.replace("maintainers@", ""), 90)
     types = types_of(repository)
@@ -155,7 +156,7 @@ def test_a_second_process_on_a_running_run_becomes_a_viewer(tmp_path: Path) -> N
             assert second.returncode == 0
         assert told.splitlines()[0].endswith("executes this run; showing its progress")
         assert f"process {first.pid} on " in told
-        assert "COMPLETED: 2/2 merged" in said
+        assert "done      2 of 2 tasks merged" in said
         first.communicate(timeout=60)
         assert first.returncode == 0
     assert types_of(repository).count("run.started") == 1

@@ -88,7 +88,7 @@ def test_one_run_in_detail(repository: Path) -> None:
     assert "worker    no process is working on this run" in lines
     assert any(line.split()[:4] == ["ledger", "working", "attempt", "2/2"] for line in lines)
     assert any(line.split()[:4] == ["cli", "queued", "attempt", "1/2"] for line in lines)
-    assert "  14:30:21Z  cli verified, to be merged" in lines
+    assert "  14:30:21Z  task      cli            proven   its checks passed; to be merged" in lines
     assert done.stderr == "next:  fairwitness resume run-going\n"
     assert fits(done.stdout)
     assert "\\x1b]0;pwned\\x07" in done.stdout

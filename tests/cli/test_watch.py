@@ -19,7 +19,7 @@ from cli.graph_ledgers import HOSTILE, completed, failed, fits, going
 from cli.runner import FAIRWITNESS, fairwitness
 from cli.terminal import Terminal
 from fairwitness.app.views.followed_run import follow_run
-from fairwitness.cli.screens.run import LINES, LiveScreen, PlainLines
+from fairwitness.cli.screens.run import LINES, GraphLines, LiveScreen, PlainLines
 from fairwitness.contracts.forge import events as happened
 
 
@@ -74,10 +74,14 @@ def test_a_run_that_ended_is_told_with_its_end(tmp_path: Path, reason: str, code
     done = fairwitness("watch", "run-failed", cwd=tmp_path)
     assert done.returncode == code
     lines = done.stdout.splitlines()
-    assert lines[0] == "14:30:01Z  run asked for: do it"
-    assert any(line.startswith("FAILED: 0/2 merged, 1 failed in ") for line in lines)
+    assert lines[0] == "14:30:01Z  run       requested: do it"
+    assert ("FAILED: do it" if code == 1 else "OUT OF BUDGET: do it") in lines
+    assert f"because   {reason}" in lines
+    assert "done      0 of 2 tasks merged; 1 failed" in lines
     assert done.stderr == "next:  fairwitness dag show run-failed\n"
-    assert fits(done.stdout)
+    events, _, block = done.stdout.partition("\n\n")
+    assert all(re.match(r"\d\d:\d\d:\d\dZ  [a-z]+ {2,}\S", line) for line in events.splitlines())
+    assert fits(block)
 
 
 def test_a_run_that_completed_leaves_zero_and_one_that_waits_for_you_four(tmp_path: Path) -> None:
@@ -88,7 +92,7 @@ def test_a_run_that_completed_leaves_zero_and_one_that_waits_for_you_four(tmp_pa
     walk.close()
     done = fairwitness("watch", cwd=tmp_path)
     assert done.returncode == 4
-    assert "PAUSED: 0/1 merged in " in done.stdout
+    assert "PAUSED: do it\nbecause   lunch\n" in done.stdout
     assert done.stderr == "next:  fairwitness resume run-paused\n"
 
 
@@ -109,13 +113,17 @@ def test_without_a_name_the_only_unfinished_run_is_meant(tmp_path: Path) -> None
 def test_an_event_is_shown_within_half_a_second(tmp_path: Path) -> None:
     walk = going(tmp_path)
     with following(tmp_path, "run-going") as process:
-        while "nobody works on it now" not in process.line():
+        while "no process is working on this run" not in process.line():
             pass
         late = []
+
+        def merge() -> None:
+            walk.begin_merge()
+            walk.end_merge(landed=["cli"], culprit="ledger")
+
         moves: tuple[tuple[Callable[[], None], str], ...] = (
-            (lambda: walk.verify("ledger"), "ledger verified, to be merged"),
-            (walk.begin_merge, "merging batch 2: cli, ledger"),
-            (lambda: walk.end_merge(landed=["cli"], culprit="ledger"), "cli merged"),
+            (lambda: walk.verify("ledger"), "task      ledger         proven   its checks passed; to be merged"),
+            (merge, "task      cli            merged"),
         )
         for move, words in moves:
             move()
@@ -123,7 +131,8 @@ def test_an_event_is_shown_within_half_a_second(tmp_path: Path) -> None:
             assert process.line().split("  ", 1)[1] == words
             late.append(time.monotonic() - written)
         assert sorted(late)[0] < 0.5, late  # of several, since others work on this machine too
-        assert "ledger FAILED for good after attempt 2: red on the merged tree" in process.line()
+        assert "ledger         failed   attempt 2, no retry left: red on the merged tree" in process.line()
+        assert "batch 2        blocked  ledger makes the checks of the merged tree fail" in process.line()
         walk.tell(happened.RunFailed(reason="no more"))
         assert process.ended()[0] == 1
     walk.close()
@@ -173,14 +182,17 @@ def test_a_late_joiner_gets_the_last_of_the_past_and_is_told_of_the_rest(tmp_pat
     walk.close()
     first, *lines = fairwitness("watch", "run-1", cwd=tmp_path).stdout.splitlines()
     assert first == f"{walk.run.seq - 20} earlier events: fairwitness events run-1"
-    assert lines[-2].endswith("run COMPLETED")
-    assert len(fairwitness("watch", "run-1", "--after", "0", cwd=tmp_path).stdout.splitlines()) > 60
+    assert lines[lines.index("") - 1].endswith("run       completed")
+    assert len(fairwitness("watch", "run-1", "--after", "0", cwd=tmp_path).stdout.splitlines()) > 36
 
 
 def test_a_silent_run_gives_a_sign_of_life(tmp_path: Path) -> None:
     going(tmp_path).close()
     stream = io.StringIO()
-    with follow_run(tmp_path, None) as followed, PlainLines(stream, is_ours=True, heartbeat_s=0.0) as screen:
+    with (
+        follow_run(tmp_path, None) as followed,
+        PlainLines(GraphLines(), stream, is_ours=True, heartbeat_s=0.0) as screen,
+    ):
         screen.show(followed, [])
         stream.truncate(0)
         screen.show(followed, [])
@@ -191,21 +203,21 @@ def test_a_silent_run_gives_a_sign_of_life(tmp_path: Path) -> None:
 def test_a_terminal_shows_a_small_living_part_below_lines_that_stay(tmp_path: Path) -> None:
     walk = going(tmp_path)
     with Terminal("watch", cwd=tmp_path) as terminal:
-        lines = terminal.wait_for(lambda lines: any("nobody works on it now" in line for line in lines))
+        lines = terminal.wait_for(lambda lines: any("no process is working" in line for line in lines))
         rule = next(place for place, line in enumerate(lines) if line.startswith("────"))
         living = [line for line in lines[rule:] if line]
         assert len(living) <= LINES
         assert living[1].startswith("run-going  EXECUTING  1/5 merged, 1 at work, 1 queued")
         assert living[2].split()[:4] == ["ledger", "working", "attempt", "2/2"]
         walk.fail("ledger", HOSTILE)
-        lines = terminal.wait_for(lambda lines: any("FAILED for good" in line for line in lines))
+        lines = terminal.wait_for(lambda lines: any("no retry left" in line for line in lines))
         assert sum(line.startswith("────") for line in lines) == 1
         walk.tell(happened.RunFailed(reason="no more"))
         assert terminal.ended() == 1
         lines = [line for line in terminal.screen() if line]
     walk.close()
     assert not any(line.startswith("────") for line in lines)
-    assert lines[-2].startswith("FAILED: 1/5 merged, 1 failed")
+    assert any(line.startswith("done      1 of 5 tasks merged; 1 failed") for line in lines)
     assert fits("\n".join(lines))
     codes = set(re.findall(r"\x1b(?:\[[0-9;?]*[A-Za-z]|.)", terminal.said))
     assert all(re.fullmatch(r"\x1b\[(\?25[lh]|[0-9;]*m|\d*[AK])", code) for code in codes), codes
@@ -215,7 +227,7 @@ def test_a_terminal_shows_a_small_living_part_below_lines_that_stay(tmp_path: Pa
 def test_ctrl_c_in_a_terminal_takes_the_living_part_away(tmp_path: Path) -> None:
     going(tmp_path).close()
     with Terminal("watch", "run-going", cwd=tmp_path) as terminal:
-        terminal.wait_for(lambda lines: any("nobody works" in line for line in lines))
+        terminal.wait_for(lambda lines: any("no process is working" in line for line in lines))
         terminal.type("\x03")
         assert terminal.ended() == 130
         lines = [line for line in terminal.screen() if line]
@@ -234,10 +246,10 @@ def test_the_living_part_is_never_larger_than_promised(tmp_path: Path) -> None:
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=80, height=50, highlight=False, markup=False)
     with follow_run(tmp_path, None) as followed:
-        screen = LiveScreen("hint", console=console)
-        lines = screen._region(followed, 80).plain.split("\n")
+        screen = LiveScreen(GraphLines(), "hint", console=console)
+        lines = screen.region(followed).plain.split("\n")
         assert len(lines) <= LINES
-        assert lines[-2:] == ["  and 32 more", "nobody works on it now: fairwitness resume run-1"]
+        assert lines[-2:] == ["  and 32 more", "no process is working on this run: fairwitness resume run-1"]
 
 
 def test_a_dumb_terminal_and_plain_get_lines(tmp_path: Path) -> None:

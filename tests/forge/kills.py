@@ -52,4 +52,4 @@ def _wait(each: dict[str, Any]) -> None:
         each["dependencies"].append(BEHIND[each["id"]])
 
 
-FORGE = Play(demo.DEMO.repository.folder, _lay, "COMPLETED: 14/14 merged", content_of, assert_clean)
+FORGE = Play(demo.DEMO.repository.folder, _lay, "done      14 of 14 tasks merged", content_of, assert_clean)

@@ -68,8 +68,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
 @pytest.mark.width("sample")  # one whole forge run
 @pytest.mark.req("F6", "F10")
 def test_it_ends_well_and_says_so(played: Played) -> None:
-    assert "COMPLETED: 14/14 merged" in played.done.stdout
-    assert fits(played.done.stdout)
+    assert "done      14 of 14 tasks merged" in played.done.stdout
+    assert fits(played.done.stdout.rpartition("\n\n")[2])
     state = played.json("run-state.json")
     assert (state["status"], state["currentPhase"]) == ("completed", "completed")
     assert (state["totalTasks"], state["completedTasks"], state["failedTasks"], state["runningTasks"]) == (14, 14, 0, 0)
@@ -211,6 +211,6 @@ def test_resumed_once_more_it_changes_nothing(played: Played) -> None:
     before = everything()
     again = fairwitness("resume", "last", "--plain", cwd=played.top)
     assert again.returncode == 0, again.stderr
-    assert "COMPLETED: 14/14 merged" in again.stdout
+    assert "done      14 of 14 tasks merged" in again.stdout
     assert everything() == before
     assert tuple(played.context.log.ledger.events(played.context.log.run_id)) == played.events

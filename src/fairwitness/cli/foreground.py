@@ -52,34 +52,38 @@ def stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-HINT = "Ctrl-C stops it here; everything is saved, and `fairwitness resume` goes on"
+HINT = "Ctrl-C stops the run; everything is saved, and `fairwitness resume` continues it"
 
 
-def drive_here(root: Path, run_id: str, asked: "OutputMode", *, is_asking: bool = True) -> int:
-    """Drive a run in this process until it ends, or until a question if prompting is off or there is no terminal."""
+def drive_here(
+    root: Path, run_id: str, asked: "OutputMode", *, is_asking: bool = True, shown: int | None = None
+) -> int:
+    """Drive a run in this process until it ends, or until a question if prompting is off or there is no terminal.
+
+    Events up to number `shown` are not shown again.
+    """
     from fairwitness.app.runs.drive import drive
     from fairwitness.app.views.followed_run import follow_run
     from fairwitness.cli.screens.choice import screen_of
     from fairwitness.cli.screens.prompts import ask_in_terminal, is_interactive, offer_proposals
-    from fairwitness.cli.screens.run import show_end
+    from fairwitness.cli.screens.run import print_next, show_end
 
     is_talking = not (asked.as_json or asked.as_lines) and is_interactive()
-    after = asked.after
+    after = asked.after if shown is None else shown
     while True:
         with follow_run(root, run_id, after=after) as followed:
-            with screen_of(followed, asked, hint=HINT, is_ours=True) as shown:
-                ended = drive(root, followed, shown.show)
+            with screen_of(followed, asked, hint=HINT, is_ours=True, shown=shown) as screen:
+                ended = drive(root, followed, screen.show)
             if isinstance(ended, int):
                 click.echo("stopped; everything so far is saved", err=True)
-                click.echo(f"next:  fairwitness resume {run_id}", err=True)
+                print_next(root, f"fairwitness resume {run_id}")
                 return SIGNALS[signal.Signals(ended)]
-            code = exit_code_of_end(ended)
+            code, shown, is_feature = exit_code_of_end(ended), followed.view.seq, followed.view.workflow == "feature"
             if code is not ExitCode.WAITS_FOR_PERSON or not is_talking or not is_asking:
-                if is_talking and followed.view.workflow == "feature":
+                if is_talking and is_feature:
                     offer_proposals(root, run_id)
-                show_end(followed, asked, is_ours=True)
+                show_end(followed, asked)
                 return code
-            is_feature, seen = followed.view.workflow == "feature", followed.view.seq
         if not ask_in_terminal(root, run_id):
             return code  # paused without a question
-        after = None if is_feature else seen  # show no event twice
+        after = None if is_feature else shown  # the screen of a feature needs every event

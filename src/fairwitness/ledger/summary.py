@@ -190,6 +190,19 @@ def graph_of(database: Database, run_id: str) -> dict[str, Any] | None:
     return _parsed(rows[0][0], run_id, "its graph") if rows else None
 
 
+def details(database: Database, run_id: str, kind: str) -> list[dict[str, Any]]:
+    """Return the details of all observations of one kind, in the order of their recording."""
+    rows = database.read("SELECT detail FROM observations WHERE run_id = ? AND kind = ? ORDER BY id", (run_id, kind))
+    return [_parsed(row[0], run_id, f"an observation of kind {kind}") for row in rows]
+
+
+def checks(database: Database, run_id: str) -> tuple[int, int]:
+    """Return how many checks were run after a change, and how many of them passed."""
+    sql = "SELECT COUNT(*), COALESCE(SUM(passed), 0) FROM anvil_checks WHERE run_id = ? AND phase = 'after'"
+    ((count, passed),) = database.read(sql, (run_id,))
+    return int(count), int(passed)
+
+
 def _phase_needs(read: ReadQuery, run_id: str) -> dict[str, list[str]]:
     """Return the phases that each phase of an autopilot run depends on; empty without an order."""
     rows = read("SELECT detail FROM observations WHERE run_id = ? AND key = 'order'", (run_id,))

@@ -10,8 +10,8 @@ from fairwitness.app.assembly.engine import RunnerFactory
 from fairwitness.app.run_records.autopilot import AutopilotRunRecord, open_autopilot_run
 from fairwitness.app.run_records.feature import feature_context, order_of
 from fairwitness.app.run_records.forge import open_forge_run
-from fairwitness.app.runs.drive import CANCELLED, engine_at
-from fairwitness.app.views.run import RunView
+from fairwitness.app.runs.drive import engine_at
+from fairwitness.app.views.run import CANCELLED, RunView
 from fairwitness.app.views.workers import bodies_of, has_engine, worker_on
 from fairwitness.contracts.autopilot.events_run import RunHalted
 from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus as AutopilotStatus

@@ -20,7 +20,7 @@ from fairwitness.app.views.detail import (
     resolve_run,
 )
 from fairwitness.app.views.followed_run import POLL_S, FollowedRun, ShowCallback
-from fairwitness.app.views.run import RunView, WatchEnd
+from fairwitness.app.views.run import CANCELLED, RunView, WatchEnd
 from fairwitness.app.views.workers import has_engine
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.forge.status import DagStatus
@@ -36,8 +36,6 @@ GRACE_S = 5.0
 DECIDE = "decide#"
 COMPLETED = "completed"
 """The status of a completed graph."""
-CANCELLED = "cancelled by"
-"""How the reason of a cancelled run begins; such a run can be resumed."""
 _ASK_S = 1.0
 _LAST_EVENT_S = 15.0
 """How long the final event may follow the end of a flow: cancelling cleans up the folders first."""

@@ -1,165 +1,255 @@
-"""The result of a feature or forge run, or its open question, in at most ten lines."""
+"""The closing block of a run: how it ended or what it waits for, for a person who saw nothing before.
 
-from collections import Counter
-from pathlib import Path
+It says what was asked, what was done, what was proven, what it cost, how long it took, and where the result is.
+"""
 
-from fairwitness.app.run_records.feature import open_feature_run
-from fairwitness.app.run_records.forge import ForgeRunRecord, open_forge_run
-from fairwitness.app.text import safe_lines
-from fairwitness.app.views.feature import HARNESS, STEPS
-from fairwitness.app.views.inbox import pending_question
-from fairwitness.contracts.common.events import Envelope
-from fairwitness.contracts.feature.events import FeatureRunOutcome
-from fairwitness.contracts.feature.state import FeatureState
-from fairwitness.contracts.forge.dag import NodeState
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from fairwitness.app.text import counted, safe_line, seconds_between, took
+from fairwitness.app.views.detail import FEATURE, open_database
+from fairwitness.app.views.event_lines import first_line
+from fairwitness.app.views.feature import FeatureView
+from fairwitness.app.views.followed_run import FollowedRun, read_feature
+from fairwitness.app.views.run import CANCELLED, RunView, WatchEnd
 from fairwitness.errors import FairWitnessError
-from fairwitness.git.repository import Repository
-from fairwitness.rules.dag import is_exhausted
-from fairwitness.rules.gates import task_rows
-from fairwitness.runs.dispatch.budget_account import ENDED
-from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.decisions import DECISION, facts_behind
-from fairwitness.runs.feature.questions import open_question
-from fairwitness.runs.feature.tasks import FIX_NODE
-from fairwitness.runs.forge.plan_files import broken_locks
+from fairwitness.ledger.run_summary import AUTOPILOT, DEFERRED, FAILED, NOT_STARTED, SKIPPED, SummaryEvent
+from fairwitness.ledger.run_summary import COMPLETED as PASSED
+from fairwitness.ledger.summary import checks, details, events_after, graph_of
 
-_LINES = 10
-_WORDS = {
-    FeatureRunOutcome.COMMITTED: "COMMITTED",
-    FeatureRunOutcome.LOW_CONFIDENCE: "NOT COMMITTED",
-    FeatureRunOutcome.ABANDONED: "ENDED BY YOU",
-    FeatureRunOutcome.HALTED: "HALTED",
-    FeatureRunOutcome.ERROR: "FAILED",
-    FeatureRunOutcome.OUT_OF_BUDGET: "OUT OF BUDGET",
-}
+if TYPE_CHECKING:
+    from fairwitness.db.base import Database
 
-
-def feature_end_lines(root: Path, run_id: str) -> list[str]:
-    """Return the result of a feature run, or its open question."""
-    with open_feature_run(root, run_id) as context:
-        state = context.state()
-        lines = _ended(context, state) if state.ending is not None else _open(context, state)
-    return [safe for line in lines[:_LINES] for safe in safe_lines(line)]
-
-
-def _open(context: FeatureContext, state: FeatureState) -> list[str]:
-    question = open_question(context)
-    if question is None:
-        step = state.current_step or "its beginning"
-        return [f"{context.run_id} stands at {STEPS.get(step, step)}"]
-    options = " | ".join(option.id for option in question.options)
-    return [
-        f"WAITS FOR YOU: {question.question}",
-        *question.context.splitlines()[: _LINES - 3],
-        f"fairwitness answer {context.run_id} {options}",
-    ]
-
-
-def _ended(context: FeatureContext, state: FeatureState) -> list[str]:
-    ending = state.ending
-    assert ending is not None
-    confidence = f", confidence {ending.confidence.value}" if ending.confidence else ""
-    lines = [f"{_WORDS[ending.outcome]}{confidence}: {context.order.slug}"]
-    if ending.outcome is FeatureRunOutcome.COMMITTED and state.commit is not None:
-        lines.append(f"commit    {state.commit[:12]}  {_branches(context, state.commit)}")
-    else:
-        lines += [f"because   {part}" for part in ending.reason.split("; ")[:3]]
-    if context.layout.evidence_bundle in state.artifacts:
-        lines.append(f"bundle    {context.layout.evidence_bundle}")
-    if state.rollback_command is not None:
-        lines.append(f"undo      {state.rollback_command}")
-    elif context.repository.ref(f"refs/heads/{context.order.target}") is not None:
-        lines.append(f"branch    {context.order.target} holds what was proven")
-    return [*lines, *_evidence(context, state)]
-
-
-def _branches(context: FeatureContext, commit: str) -> str:
-    asked = ("for-each-ref", "--format=%(refname:short)", "--points-at", commit, "refs/heads/")
-    names = context.repository.git.run(*asked).decode(errors="replace").split()
-    return f"on {', '.join(names)}" if names else ""
-
-
-def _evidence(context: FeatureContext, state: FeatureState) -> list[str]:
-    tasks = {name: task for name, task in state.tasks.items() if name != FIX_NODE}
-    merged = sum(task.merged is not None for task in tasks.values())
-    lines = [f"tasks     {merged} of {len(tasks)} merged"] if tasks else []
-    rows = context.ledger.observations(context.run_id, DECISION)
-    whole = facts_behind(rows[-1]).whole if rows else None
-    if whole is not None:
-        rows_of_all = task_rows(whole)
-        passed = sum(each.passes for each in rows_of_all)
-        lines.append(f"checks    {passed} of {len(rows_of_all)} passed on the whole change, run by Fair Witness")
-    if state.reviews:
-        last = max(review.round for review in state.reviews if review.scope is state.reviews[-1].scope)
-        here = [each for each in state.reviews if each.scope is state.reviews[-1].scope and each.round == last]
-        approving = sum(all(verdict.value == "approve" for verdict in each.verdicts.values()) for each in here)
-        lines.append(f"review    {approving} of {len(here)} approve")
-    calls = [dispatch for dispatch in state.dispatches.values() if dispatch.agent.value != HARNESS]
-    tokens = sum(dispatch.tokens for dispatch in calls)
-    lines.append(f"agents    {len(calls)} calls, {tokens:,} tokens")
-    lines += [f"less      {each.kind.value}: {each.detail}" for each in state.degradations[:2]]
-    return lines
-
-
+LABEL = 10
 _SHOWN = 3
+_ABOUT, _REQUEST = 6, 200
+"""How many lines of the context of a question, and how many characters of the request are shown."""
+_WORDS = {
+    "low_confidence": "NOT COMMITTED",
+    "abandoned": "ENDED BY YOU",
+    "error": "FAILED",
+    "waiting": "WAITING FOR YOU",
+    "plan_review": "WAITING FOR YOU",
+}
+_REPORT = ".autopilot/completion-report.md"
+
+Field = tuple[str, str]
+"""A label and what stands beside it."""
 
 
-def forge_end_lines(root: Path, run_id: str) -> list[str]:
-    """Return the details of a forge run, printed after its status; none if the repository is not there."""
+def end_lines(run: FollowedRun) -> list[str]:
+    """Return how a run ended or what it waits for; the first line says it in a few words."""
+    view = run.view
+    feature = read_feature(run.root, run.run_id) if view.workflow == FEATURE else None
+    with open_database(run.root) as database:
+        done = list(_of_feature(feature, database, run) if feature is not None else _of_graph(database, run))
+        fields = [
+            *_question(run, feature),
+            *_because(view),
+            ("asked", _request(database, run.run_id) or view.request),
+            *done,
+            ("cost", _cost(database, run.run_id)),
+            ("time", took(seconds_between(view.began or view.last_time, view.last_time)) if view.last_time else ""),
+        ]
+    where = ("result", "evidence", "degraded", "undo", "merge", "report")
+    fields.sort(key=lambda field: field[0] in where)  # the result and what to do with it come last
+    return [_head(view, feature), *(f"{label:<{LABEL}}{safe_line(text, 400)}" for label, text in fields if text)]
+
+
+def _head(view: RunView, feature: FeatureView | None) -> str:
+    is_budget = view.ended() is WatchEnd.BUDGET
+    word = "OUT OF BUDGET" if is_budget else _WORDS.get(view.status) or view.word.upper()
+    if (view.reason or "").startswith(CANCELLED):
+        word = "CANCELLED"
+    if feature is not None:
+        sure = feature.ending.confidence if feature.ending is not None else None
+        about = feature.slug + (f", confidence {sure}" if sure else "")
+    elif view.workflow == AUTOPILOT:
+        counts = view.phases.counts()
+        about = f"{counts['completed']} of {counted(counts['total'], 'phase')} passed"
+    else:
+        about = first_line(view.request)
+    return f"{safe_line(word, 40)}: {safe_line(about)}"
+
+
+def _because(view: RunView) -> Iterator[Field]:
+    """Yield why a run did not reach its goal; the parts of a graded confidence are told apart."""
+    if view.ended() is WatchEnd.COMPLETED or not view.reason:
+        return
+    for part in view.reason.removeprefix("nothing is committed: ").split("; ")[:_SHOWN]:
+        limit, _, why = part.partition(": ")
+        yield "because", f"{why} (confidence {limit})" if limit.startswith("at most ") and why else part
+    if view.ended() is WatchEnd.BUDGET:
+        yield "first", "raise the limit in fairwitness.toml; the run continues where it stopped"
+
+
+def _question(run: FollowedRun, feature: FeatureView | None) -> Iterator[Field]:
+    """Yield the open question, what is known about it, and each answer as a command."""
+    if run.view.ended() is not WatchEnd.PERSON:
+        return
+    from fairwitness.app.views.inbox import WANTS_WORDS, pending_question
+
     try:
-        Repository.open(root)
+        waiting = pending_question(run.root, run.run_id)
+    except FairWitnessError:  # a ledger may be read without its repository
+        waiting = None
+    if waiting is None:
+        asked = feature.question if feature is not None else None
+        yield "question", f"{asked.gate}: {', '.join(asked.options)}" if asked is not None else ""
+        return
+    yield "question", waiting.question.question
+    for place, line in enumerate(waiting.question.context.splitlines()[:_ABOUT]):
+        yield ("" if place else "about"), line
+    for option in waiting.question.options:
+        words = ' --text "…"' if option.id in WANTS_WORDS else ""
+        yield option.id, f"fairwitness answer {run.run_id} {option.id}{words}  # {option.description}"
+
+
+def _of_feature(view: FeatureView, database: "Database", run: FollowedRun) -> Iterator[Field]:
+    tasks = view.tasks()
+    merged = sum(task.word == "merged" for task in tasks)
+    plans = f" in {counted(view.iteration, 'iteration')}" if view.iteration > 1 else ""
+    yield "done", f"{merged} of {counted(len(tasks), 'task')} merged{plans}" if tasks else _steps_done(view)
+    yield "proven", _proven_of_all(database, run.run_id) or _proven(database, run.run_id)
+    if view.reviews:
+        last = list(view.reviews.values())[-1]
+        yield "review", f"{sum(last.values())} of {counted(len(last), 'reviewer')} approve"
+    order = _order(database, run.run_id)
+    if view.commit is not None:
+        yield "result", f"commit {view.commit[:12]}{_branches(run, view.commit)}"
+    elif merged:
+        yield "result", f"nothing is committed; branch {order.get('target')} holds the merged tasks"
+    else:
+        yield "result", "nothing is committed; your branch is unchanged"
+    yield "evidence", view.bundle or ""
+    for _, detail in view.degradations[:2]:
+        yield "degraded", detail
+    yield "undo", (view.rollback or "") if view.is_over else ""
+
+
+def _steps_done(view: FeatureView) -> str:
+    done = [step.name for step in view.steps.values() if step.state == "done"]
+    return f"{counted(len(done), 'step')} of {len(view.steps)}" + (f", the last was {done[-1]}" if done else "")
+
+
+def _of_graph(database: "Database", run: FollowedRun) -> Iterator[Field]:
+    """Yield what is known about a forge or autopilot run."""
+    view, target = run.view, _target(database, run.run_id)
+    if view.workflow == AUTOPILOT:
+        yield "done", "; ".join(filter(None, (_phases(view, status) for status in _STATUSES)))
+        ended = {event.phase: event.data for event in _events(database, run.run_id, "phase_failed")}
+        for phase in view.phases.at(FAILED)[:_SHOWN]:
+            yield "failed", f"phase {phase}: {ended.get(phase, {}).get('reason') or 'no reason is known'}"
+    else:
+        counts = view.counts()
+        failed = f"; {counts['failed']} failed" if counts["failed"] else ""
+        yield "done", f"{counts['merged']} of {counted(counts['total'], 'task')} merged{failed}"
+        yield from _of_forge(database, run)
+    yield "proven", _proven(database, run.run_id)
+    has_work = view.phases.at(PASSED) or view.counts()["merged"]
+    if not target or not has_work:
+        yield "result", "nothing is merged; your branch is unchanged"
+        return
+    yield "result", f"branch {target}; your branch is unchanged"
+    yield "merge", f"git merge {target}"
+    if view.workflow == AUTOPILOT and (run.root / _REPORT).exists():
+        yield "report", _REPORT
+
+
+_STATUSES = {PASSED: "passed", FAILED: "failed", SKIPPED: "skipped", DEFERRED: "for you", NOT_STARTED: "not started"}
+
+
+def _phases(view: RunView, status: str) -> str:
+    found = view.phases.at(status)
+    return f"{_STATUSES[status]}: phase {', '.join(found)}" if found else ""
+
+
+def _of_forge(database: "Database", run: FollowedRun) -> Iterator[Field]:
+    for node in run.view.exhausted()[:_SHOWN]:
+        yield "failed", f"{node.name}, after {counted(node.attempt, 'attempt')}: {node.error or 'no reason is known'}"
+        yield "retry", f"fairwitness retry {node.name}"
+    disputed = dict.fromkeys(event.data["nodeId"] for event in _events(database, run.run_id, "walkthrough.disputed"))
+    if disputed:
+        yield "refuted", f"{', '.join(disputed)}: the worker's account differs from what the checks found"
+    for event in _events(database, run.run_id, "cr.emitted")[:_SHOWN]:
+        yield "request", f"fairwitness cr show {event.data['crId']}"
+    broken = _broken_locks(run) if _order(database, run.run_id) else []
+    if broken:
+        yield "changed", f"{', '.join(broken[:_SHOWN])}: sealed files; the run used what was approved"
+
+
+def _broken_locks(run: FollowedRun) -> list[str]:
+    """Return the sealed files of a forge run that were changed; none if the repository is not there."""
+    from fairwitness.app.run_records.forge import open_forge_run
+    from fairwitness.runs.forge.plan_files import broken_locks
+
+    try:
+        with open_forge_run(run.root, run.run_id) as context:
+            return list(broken_locks(context.log, context.files, context.layout))
     except FairWitnessError:
         return []  # a ledger may be read without its repository
-    waiting = pending_question(root, run_id)
-    with open_forge_run(root, run_id) as context:
-        lines = _about_the_graph(context) if context.log.course().is_approved else []
-        lines += _about_agents(context)
-    if waiting is not None:
-        options = "|".join(option.id for option in waiting.question.options)
-        shown = waiting.question.context.splitlines()[: max(2, _LINES - len(lines) - 2)]
-        lines = [
-            f"WAITS FOR YOU: {waiting.question.question}",
-            *shown,
-            f"fairwitness answer {run_id} {options}",
-            *lines,
-        ]
-    return [safe for line in lines[:_LINES] for safe in safe_lines(line)]
 
 
-def _about_the_graph(context: ForgeRunRecord) -> list[str]:
-    log, target = context.log, context.log.begun().options.target
-    nodes = log.run().nodes
-    lines = []
-    if context.repository.ref(f"refs/heads/{target}") is not None and any(
-        node.status is NodeState.MERGED for node in nodes.values()
-    ):
-        lines.append(f"branch    {target}: git merge {target}")
-    for name in [name for name, node in nodes.items() if is_exhausted(node)][:_SHOWN]:
-        lines.append(f"failed    {name}: {nodes[name].lastError or 'no reason is known'}: fairwitness retry {name}")
-    disputed = [event.data["nodeId"] for event in _events(context, "walkthrough.disputed")]
-    if disputed:
-        lines.append(f"disputed  {', '.join(dict.fromkeys(disputed))}: its worker told what the harness did not see")
-    for cr_id, request in log.course().requests.items():
-        lines.append(
-            f"request   {cr_id} of {request.emitted_by} is {request.status.value}: fairwitness cr show {cr_id}"
-        )
-    broken = broken_locks(log, context.files, context.layout)
-    if broken:
-        lines.append(f"changed   {', '.join(broken[:_SHOWN])}: sealed; the run went by what was approved")
-    return lines
+def _events(database: "Database", run_id: str, kind: str) -> list[SummaryEvent]:
+    found, after = [], 0
+    while page := events_after(database, run_id, after):
+        found += [event for event in page if event.type == kind]
+        after = page[-1].seq
+    return found
 
 
-def _about_agents(context: ForgeRunRecord) -> list[str]:
-    ended = context.log.ledger.observations(context.log.run_id, ENDED)
-    if not ended:
-        return []
-    roles = Counter(str(row.detail["role"]) for row in ended)
-    usage = [row.detail["outcome"].get("usage") or {} for row in ended]
-    tokens = sum((each.get("tokens_in") or 0) + (each.get("tokens_out") or 0) for each in usage)
-    text = ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
-    calls = "1 call" if len(ended) == 1 else f"{len(ended)} calls"
-    return [f"agents    {calls}, {tokens:,} tokens: {text}"]
+def _proven_of_all(database: "Database", run_id: str) -> str:
+    """Return how many checks passed on the whole change, as the last decision judged them; empty before that."""
+    from fairwitness.contracts.feature.facts import FeatureFacts
+    from fairwitness.rules.gates import task_rows
+
+    decisions = details(database, run_id, "decision")
+    whole = FeatureFacts.model_validate(decisions[-1]["facts"]).whole if decisions else None
+    if whole is None:
+        return ""
+    rows = task_rows(whole)
+    passed = sum(each.passes for each in rows)
+    return f"{passed} of {counted(len(rows), 'check')} passed on the whole change, run by Fair Witness"
 
 
-def _events(context: ForgeRunRecord, kind: str) -> list[Envelope]:
-    return [envelope for envelope in context.log.ledger.events(context.log.run_id) if envelope.type == kind]
+def _proven(database: "Database", run_id: str) -> str:
+    count, passed = checks(database, run_id)
+    return f"{passed:,} of {counted(count, 'check')} passed in all attempts, run by Fair Witness" if count else ""
+
+
+def _cost(database: "Database", run_id: str) -> str:
+    """Return what the calls of agents used, as far as it was counted."""
+    used = [(each.get("outcome") or {}).get("usage") or {} for each in details(database, run_id, "dispatch-ended")]
+    tokens = sum((each.get("tokens_in") or 0) + (each.get("tokens_out") or 0) for each in used)
+    micros = sum(each.get("cost_micros") or 0 for each in used)
+    return f"{counted(len(used), 'agent call')}, {counted(tokens, 'token')}" + (
+        f", ${micros / 1e6:.2f}" if micros else ""
+    )
+
+
+def _order(database: "Database", run_id: str) -> dict[str, Any]:
+    found = details(database, run_id, "order")
+    return (found[0].get("order") or {}) if found else {}
+
+
+def _request(database: "Database", run_id: str) -> str:
+    request = str(_order(database, run_id).get("request") or "")
+    title, _, more = request.lstrip("# \n").partition("\n")
+    return safe_line(": ".join(filter(None, (title.rstrip(), more.strip()))), _REQUEST)
+
+
+def _target(database: "Database", run_id: str) -> str:
+    options = (graph_of(database, run_id) or {}).get("options") or {}
+    return str(_order(database, run_id).get("target") or options.get("target") or "")
+
+
+def _branches(run: FollowedRun, commit: str) -> str:
+    from fairwitness.git.repository import Repository
+
+    try:
+        git = Repository.open(run.root).git
+        asked = ("for-each-ref", "--format=%(refname:short)", "--points-at", commit, "refs/heads/")
+        names = git.run(*asked).decode(errors="replace").split()
+    except FairWitnessError:
+        return ""  # a ledger may be read without its repository
+    return f" on {', '.join(names)}" if names else ""

@@ -62,8 +62,15 @@ class StepView:
         self.reason: str | None = None
         self.calls: dict[str, CallView] = {}
         """The calls of the current visit by instance and task; a retry replaces the first call."""
-        self.tokens = 0
-        """Tokens of all visits."""
+        self.tokens = self.visit_tokens = 0
+        """Tokens of all visits, and those of the last visit that ended."""
+        self._tokens_before = 0
+
+    def finish(self, timestamp: str, outcome: str, reason: str | None) -> None:
+        """End the current visit."""
+        self.finished, self.outcome, self.reason = timestamp, outcome, reason
+        self.revised += outcome == "revised"
+        self.visit_tokens, self._tokens_before = self.tokens - self._tokens_before, self.tokens
 
     @property
     def state(self) -> str:
@@ -98,6 +105,7 @@ _STAGES = {
 }
 _STATES = {"MERGED": "merged", "FAILED": "failed", "STALE": "lost", "PENDING": "waiting"}
 VERSION = 1
+_BUNDLE = "/evidence-bundle.md"
 
 
 class FeatureTaskView(NamedTuple):
@@ -138,6 +146,8 @@ class LastGateAnswer(NamedTuple):
     counted: int
     threshold: int
     missing: tuple[str, ...]
+    is_news: bool = True
+    """Whether this opened or blocked it: the result before was another one, or there was none."""
 
 
 class FeatureView:
@@ -146,7 +156,7 @@ class FeatureView:
     def __init__(self, run_id: str, *, clock: Clock = system_clock) -> None:
         self.run_id, self._clock = run_id, clock
         self.seq = self.lives = self.decisions = self.refused = 0
-        self.slug = self.mode = self.base = self.last_time = ""
+        self.slug = self.mode = self.base = self.last_time = self.reason = ""
         self.began: str | None = None
         self.planned: int | None = None
         """The number of planned tasks, if the caller sets it; events mention a task only when it starts."""
@@ -158,6 +168,10 @@ class FeatureView:
         self.commit: str | None = None
         self.rollback: str | None = None
         self.gates: dict[tuple[str, str | None], LastGateAnswer] = {}
+        self.reviews: dict[tuple[str, int], dict[str, bool]] = {}
+        """Which reviewers approve, for each scope and round."""
+        self.bundle: str | None = None
+        """The page with all evidence, once it is written."""
         self.degradations: list[tuple[str, str]] = []
         self.exhausted: list[str] = []
         self._graphs: dict[str, RunView] = {}
@@ -215,9 +229,16 @@ class FeatureView:
             case "gate_evaluated":
                 self._gate(event, data)
             case "decided":
-                self.decisions = int(data["number"])
+                self.decisions, self.reason = int(data["number"]), str(data["reason"])
             case "replan_started":
                 self.iteration = int(data["iteration"])
+            case "review_submitted":
+                approves = all(verdict == "approve" for verdict in data["verdicts"].values())
+                self.reviews.setdefault((str(data["scope"]), int(data["round"])), {})[str(data["perspective"])] = (
+                    approves
+                )
+            case "artifact_written" if str(data["path"]).endswith(_BUNDLE):
+                self.bundle = str(data["path"])
             case "task_reverted":
                 self._reverted[str(data["task"])] = event.seq
             case "degraded":
@@ -237,9 +258,7 @@ class FeatureView:
             step.started, step.finished, step.outcome, step.reason = event.timestamp, None, None, None
             step.calls = {}
             return
-        step.finished, step.outcome = event.timestamp, str(data["outcome"])
-        step.reason = str(data["reason"]) if data.get("reason") else None
-        step.revised += step.outcome == "revised"
+        step.finish(event.timestamp, str(data["outcome"]), str(data["reason"]) if data.get("reason") else None)
 
     def _call(self, event: SummaryEvent, data: Mapping[str, Any]) -> None:
         number = str(data["dispatch_id"])
@@ -255,9 +274,11 @@ class FeatureView:
         self.steps[call.step].tokens += call.tokens
 
     def _gate(self, event: SummaryEvent, data: Mapping[str, Any]) -> None:
-        gate, missing = str(data["gate"]), tuple(map(str, data["missing"]))
+        gate, missing, is_open = str(data["gate"]), tuple(map(str, data["missing"])), data["open"] is True
+        before = self.gates.get((gate, event.task))
+        is_news = before is None or before.is_open != is_open
         self.gates[gate, event.task] = LastGateAnswer(
-            gate, event.task, data["open"] is True, int(data["count"]), int(data["threshold"]), missing
+            gate, event.task, is_open, int(data["count"]), int(data["threshold"]), missing, is_news
         )
 
     @property

@@ -1,111 +1,106 @@
 """Events of a feature run as one line of text each: every finished step, gate, attempt and answer.
 
-Foreign text is made safe, and events that repeat another are left out. The caller chooses how durations are spelled.
+Foreign text is made safe, and events that repeat another are left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from fairwitness.app.text import safe_line
+from fairwitness.app.text import counted, safe_line, short_count, took
 from fairwitness.app.views import event_lines
+from fairwitness.app.views.event_lines import kind_line, name_of, row
 from fairwitness.app.views.feature import STEPS, FeatureView, LastGateAnswer, StepView
 from fairwitness.ledger.run_summary import SummaryEvent
 
-Spell = Callable[[float], str]
-"""Spells a duration given in seconds."""
-
-NAMES = max(map(len, STEPS.values()))
 _COUNTED = {
-    "EG-1": "baseline checks",
-    "EG-2": "checks",
-    "EG-3": "reviewers",
-    "EG-5": "complete reviews",
-    "EG-6": "approvals",
+    "EG-1": "baseline check",
+    "EG-2": "passed check",
+    "EG-3": "reviewer",
+    "EG-4": "blocker",
+    "EG-5": "full review",
+    "EG-6": "approval",
 }
-_SILENT = frozenset(
-    {"step_started", "dispatch_started", "artifact_written", "head_recorded", "branch.merged", "merge.started"}
-)
-_TOLD_ELSEWHERE = frozenset({"advance", "ask_human", "wait", "halt", "finish"})
+_SILENT = frozenset({"step_started", "dispatch_started", "artifact_written", "head_recorded"})
+_QUESTIONS = frozenset({"step-1a", "step-4a"})
+"""Steps that only ask a person; the line of the answer says that they are done."""
+_TOLD_ELSEWHERE = frozenset({"advance", "ask_human", "wait", "halt", "finish", "replan", "revert"})
 """Decisions that are not shown because their effect has its own line."""
+_FAILED_CALLS = {"ERROR": "failed", "TIMEOUT": "timeout", "NEEDS_REVISION": "revise"}
+_OUTCOMES = {"low_confidence": "not committed", "error": "failed", "abandoned": "ended by you"}
 
 
-def step_line(step: StepView, view: FeatureView, spell: Spell) -> str:
-    """Return the line of a step: `research   done   4 of 4 agents   12s   8,400 tokens`."""
-    again = f"visit {step.visits}" if step.visits > 1 else ""
-    parts = [f"{view.state_of(step):<7}", again, agents_of(step), spell(step.seconds(view.now)), tokens_of(step.tokens)]
-    why = safe_line(step.reason) if step.reason and step.state != "done" else ""
-    return "   ".join(filter(None, [f"{safe_line(step.name, 40):<{NAMES}}", *parts, why]))
+def step_line(step: StepView, view: FeatureView) -> str:
+    """Return the line of a step: `step      research       done       12s  4 agents    8k tokens`."""
+    tokens = f"{short_count(step.visit_tokens):>3} tokens" if step.visit_tokens else ""
+    again = "again" if step.visits > 1 else ""
+    why = step.reason if step.reason and step.state != "done" and step.reason != view.reason else None
+    text = f"{took(step.seconds(view.now)):>6}  {agents_of(step):<8}  {tokens:<10}  {again}".rstrip()
+    return row("step", step.name, view.state_of(step), text + (f": {safe_line(why)}" if why else ""))
 
 
 def agents_of(step: StepView) -> str:
     """Return how many agents of a step have answered; empty if it called none."""
     count = len(step.agents)
-    return f"{step.answered} of {count} agent{'' if count == 1 else 's'}" if count else ""
+    if not count:
+        return ""
+    return counted(count, "agent") if step.answered == count else f"{step.answered} of {counted(count, 'agent')}"
 
 
 def tokens_of(count: int) -> str:
-    """Return a number of tokens in words; empty if it is zero.
-
-    >>> tokens_of(8400), tokens_of(0)
-    ('8,400 tokens', '')
-    """
-    return f"{count:,} tokens" if count else ""
+    """Return a number of tokens in words; empty if it is zero."""
+    return counted(count, "token") if count else ""
 
 
-def gate_line(gate: LastGateAnswer) -> str:
-    """Return the result and count of a gate.
+def gate_line(gate: LastGateAnswer, slug: str = "") -> str:
+    """Return the result of a gate, what it counted, and what is missing.
 
     >>> gate_line(LastGateAnswer("EG-2", "task-03", True, 4, 3, ()))
-    'gate EG-2 task-03: open, 4 of 3 checks'
+    'gate      task-03        open     EG-2: 4 passed checks, 3 required'
     """
     name, _, subject = gate.gate.partition(".")
-    about = f" {safe_line(gate.task or subject, 60)}" if gate.task or subject else ""
-    if name == "EG-4":
-        counted = f"{gate.counted} blocker{'' if gate.counted == 1 else 's'}"
-    else:
-        counted = f"{gate.counted} of {gate.threshold} {_COUNTED.get(name, 'wanted')}"
-    lacks = f"; missing: {safe_line(', '.join(gate.missing))}" if gate.missing else ""
-    return f"gate {safe_line(name, 40)}{about}: {'open' if gate.is_open else 'SHUT'}, {counted}{lacks}"
+    required = "" if name == "EG-4" else f", {gate.threshold} required"
+    found = f"{counted(gate.counted, _COUNTED.get(name, 'row'))}{required}"
+    lacks = f"; not proven: {safe_line(', '.join(gate.missing))}" if gate.missing else ""
+    about = (gate.task or subject).removeprefix(f"{slug}-")
+    return row("gate", about, "open" if gate.is_open else "blocked", f"{name_of(name)}: {found}{lacks}")
 
 
-def feature_event_text(event: SummaryEvent, view: FeatureView, spell: Spell) -> str | None:
+def feature_event_text(event: SummaryEvent, view: FeatureView) -> str | None:
     """Return an event in words, after the view has applied it; None if another event says the same."""
     if event.type in _SILENT:
         return None
     try:
-        words = _feature_text(event, event.data, view, spell)
+        words = _feature_text(event, event.data, view)
     except (KeyError, TypeError, ValueError):
         words = ""  # malformed: shown as data; `ledger verify` checks it
-    if words is None:
-        return None
-    return words or event_lines.any_event_text(event)
+    return words if words is None or words else event_lines.event_text(event)
 
 
-def _feature_text(event: SummaryEvent, data: Mapping[str, Any], view: FeatureView, spell: Spell) -> str | None:
+def _feature_text(event: SummaryEvent, data: Mapping[str, Any], view: FeatureView) -> str | None:
     match event.type:
         case "run_started":
-            return f"feature {_name(data['slug'])} begins, {_name(data['mode'])}, from {_short(data['base_commit'])}"
+            base = safe_line(str(data["base_commit"])[:12], 12)
+            return kind_line("run", f"started: {name_of(data['slug'])}, {name_of(data['mode'])}, from {base}")
         case "run_resumed":
-            return f"goes on with {_step_name(data['from_step'])}"
+            return kind_line("run", f"resumed at {_step_name(data['from_step'])}")
         case "run_finished":
-            return _finished(data, view, spell)
+            return _finished(data, view)
+        case "step_finished" if data["step"] in _QUESTIONS and data["outcome"] == "advanced":
+            return None
         case "step_finished":
-            return step_line(view.steps[str(data["step"])], view, spell)
+            return step_line(view.steps[str(data["step"])], view)
         case "dispatch_finished":
             return _call_ended(data, view)
         case "call_refused":
-            return f"refused {_name(data['tool'])} of {safe_line(data['target'], 80)}: {safe_line(data['reason'])}"
+            call = view.calls.get(str(data["dispatch_id"]))
+            what = f"{name_of(data['tool'])} of {safe_line(data['target'], 80)}: {safe_line(data['reason'])}"
+            return row("agent", "an agent" if call is None else call.agent, "refused", what)
         case "gate_evaluated":
-            return gate_line(view.gates[str(data["gate"]), event.task])
+            gate = view.gates[str(data["gate"]), event.task]
+            return gate_line(gate, view.slug) if gate.is_news else None
         case "decided":
-            is_told = str(data["kind"]) in _TOLD_ELSEWHERE
-            return None if is_told else f"decided to {_name(data['kind'])}: {safe_line(data['reason'])}"
-        case "node.changed" if data["newStatus"] in ("FAILED", "STALE"):
-            reason = f": {safe_line(data['reason'])}" if data.get("reason") else ""
-            word = "FAILED" if data["newStatus"] == "FAILED" else "lost its worker"
-            return f"{_name(data['nodeId'])} attempt {int(data.get('attemptId') or 1)} {word}{reason}"
-        case "node.changed":
-            return event_lines.event_text(event)
+            kind = str(data["kind"])
+            return None if kind in _TOLD_ELSEWHERE else kind_line(name_of(kind), safe_line(data["reason"]))
         case _:
             return _of_a_person_or_review(event.type, data, is_autonomous=view.mode == "autonomous")
 
@@ -113,60 +108,62 @@ def _feature_text(event: SummaryEvent, data: Mapping[str, Any], view: FeatureVie
 def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous: bool) -> str | None:
     """Return the line of a question, review or degradation; empty if there are no words for the event."""
     match kind:
+        case "pushback_recorded" if not data["concerns"]:
+            return None
         case "pushback_recorded":
-            worst = f", the worst {_name(data['worst'])}" if data["worst"] else ""
-            how = _name(data["selected_option"]) + (" was selected by itself" if data["auto_selected"] else "")
-            return f"concerns at {_step_name(data['step'])}: {int(data['concerns'])}{worst}; {how}"
+            worst = f", the worst is {name_of(data['worst'])}" if data["worst"] else ""
+            found = f"{counted(int(data['concerns']), 'concern')}{worst}"
+            return row("concern", _step_name(data["step"]), name_of(data["selected_option"]), found)
         case "approval_requested" if is_autonomous:
             return None
         case "approval_requested":
-            return f"QUESTION {_name(data['gate_id'])}: {', '.join(map(_name, data['options']))}"
+            return kind_line("waiting", f"for your answer to {name_of(data['gate_id'])}: {_options(data['options'])}")
         case "approval_answered":
-            who = (
-                "selected by itself, nobody was asked"
-                if data["auto_selected"]
-                else f"by {safe_line(data['actor'], 60)}"
-            )
-            return f"answer to {_name(data['gate_id'])}: {_name(data['selected_option'])}, {who}"
+            who = "automatic" if data["auto_selected"] else f"by {safe_line(data['actor'], 60)}"
+            return kind_line("answer", f"{name_of(data['gate_id'])}: {name_of(data['selected_option'])}, {who}")
         case "review_submitted":
-            said = ", ".join(f"{_name(about)} {_name(verdict)}" for about, verdict in data["verdicts"].items())
-            return f"{_name(data['scope'])} review {int(data['round'])}, {_name(data['perspective'])}: {said}"
+            against = {about: str(said) for about, said in data["verdicts"].items() if said != "approve"}
+            word = "blocker" if "blocker" in against.values() else "revise" if against else "approve"
+            about = f": {', '.join(map(name_of, against))}" if against else ""
+            subject = f"{name_of(data['scope'])} #{int(data['round'])}"
+            return row("review", subject, word, f"{name_of(data['perspective'])}{about}")
         case "task_reverted":
-            return f"{_name(data['task'])} reverted, files put back: {len(data['files'])}"
+            return row("task", data["task"], "revert", f"{counted(len(data['files']), 'file')} restored")
         case "replan_started":
-            return f"iteration {int(data['iteration'])} begins; to be planned anew: {', '.join(data['failing'][:5])}"
+            tasks = ", ".join(map(name_of, data["failing"][:5]))
+            return kind_line("replan", f"iteration {int(data['iteration'])}: a new plan for {tasks}, not proven yet")
         case "degraded":
-            return f"goes on with less, {_name(data['kind'])}: {safe_line(data['detail'])}"
+            return kind_line("degraded", f"{safe_line(data['detail'])} ({name_of(data['kind'])})")
         case "budget_exhausted":
-            return f"BUDGET used up, {safe_line(data['what'], 60)}: {int(data['used']):,} of {int(data['cap']):,}"
+            return kind_line(
+                "budget", f"used up: {int(data['used']):,} of {int(data['cap']):,}, {safe_line(data['what'], 60)}"
+            )
         case "committed":
-            return f"committed {_short(data['commit'])}; to undo it: {safe_line(data['rollback_command'])}"
+            return kind_line("commit", f"{safe_line(str(data['commit'])[:12])}, exactly the tree that was proven")
         case _:
             return ""
 
 
+def _options(options: list[object]) -> str:
+    return ", ".join(map(name_of, options))
+
+
 def _call_ended(data: Mapping[str, Any], view: FeatureView) -> str | None:
-    """Return the line of a call without an answer; answered calls are counted in the line of their step."""
+    """Return the line of a call without a usable answer; other calls are counted in the line of their step."""
     if data["status"] == "DONE":
         return None
     call = view.calls[str(data["dispatch_id"])]
     reason = f": {safe_line(data['reason'])}" if data.get("reason") else ""
-    return f"{safe_line(call.agent, 40)} {safe_line(call.instance, 60)} ended with {_name(data['status'])}{reason}"
+    word = _FAILED_CALLS.get(str(data["status"]), name_of(data["status"]))
+    return row("agent", call.agent, word, f"{safe_line(call.task or call.instance, 60)}{reason}")
 
 
-def _finished(data: Mapping[str, Any], view: FeatureView, spell: Spell) -> str:
-    sure = f", confidence {_name(data['confidence'])}" if data["confidence"] else ""
-    reason = f": {safe_line(data['reason'])}" if data["reason"] else ""
-    word = _name(str(data["outcome"]).replace("_", " ")).upper()
-    return f"run {word}{sure}, after {spell(view.seconds())}{reason}"
-
-
-def _name(value: object) -> str:
-    return safe_line(str(value), 64)
-
-
-def _short(commit: object) -> str:
-    return safe_line(str(commit)[:12], 12)
+def _finished(data: Mapping[str, Any], view: FeatureView) -> str:
+    outcome = str(data["outcome"])
+    word = _OUTCOMES.get(outcome, outcome.replace("_", " "))
+    sure = f", confidence {name_of(data['confidence'])}" if data["confidence"] else ""
+    reason = f": {safe_line(data['reason'])}" if data["reason"] and outcome != "committed" else ""
+    return kind_line("run", f"{name_of(word)}{sure}, after {took(view.seconds())}{reason}")
 
 
 def _step_name(step: object) -> str:

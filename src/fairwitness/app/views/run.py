@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from fairwitness.ledger.run_summary import AUTOPILOT, DEFERRED, IN_PROGRESS, NOT_STARTED, NodeSummary, RunSummary
 
+CANCELLED = "cancelled by"
+"""How the reason of a cancelled run begins; such a run can be resumed."""
 _WORDS = {DEFERRED: "waits for you", IN_PROGRESS: "in progress", NOT_STARTED: "not started"}
 
 

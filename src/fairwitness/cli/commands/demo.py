@@ -42,15 +42,12 @@ def command(
     if lie + forge + autopilot > 1:
         raise click.UsageError("--lie, --forge and --autopilot are three demos; choose one")
     demo = start("autopilot" if autopilot else "forge" if forge else "feature", folder, lie=lie)
-    is_text = not (as_lines or as_json)
-    if is_text:
-        click.echo(f"unpacked in {demo.repository}")
+    if not (as_lines or as_json):
+        click.echo("Only the answers of the models are recorded; everything else is real.")
         if lie:
-            click.echo("one implementer of this team reports failing tests as passed")
-    code = _drive_roadmap(demo, mode) if autopilot else drive_here(demo.repository, demo.run_id, mode)
-    if is_text and code in (ExitCode.REACHED, ExitCode.GATE_SHUT):
-        click.echo(f"       cd {demo.repository} to look around", err=True)
-    return code
+            click.echo("One implementer of this team reports failing tests as passed.")
+        click.echo(f"repository  {demo.repository}\n")
+    return _drive_roadmap(demo, mode) if autopilot else drive_here(demo.repository, demo.run_id, mode)
 
 
 def _drive_roadmap(demo: "StartedDemo", mode: "OutputMode") -> int:
@@ -58,6 +55,7 @@ def _drive_roadmap(demo: "StartedDemo", mode: "OutputMode") -> int:
 
     One phase of the roadmap fails on purpose; the demo succeeds if all phases end as its recordings have it.
     """
+    from fairwitness.app.views.followed_run import follow_run
     from fairwitness.cli.foreground import drive_here
     from fairwitness.demo.start import ends_as_scripted, give_demo_verdict
 
@@ -65,8 +63,10 @@ def _drive_roadmap(demo: "StartedDemo", mode: "OutputMode") -> int:
     code = drive_here(root, run_id, mode, is_asking=False)
     if code is not ExitCode.WAITS_FOR_PERSON:
         return code
+    with follow_run(root, run_id) as followed:
+        shown = followed.view.seq
     verdict = give_demo_verdict(root, run_id)
     if not (mode.as_json or mode.as_lines):
-        click.echo(f"the person of this demo says: {verdict}")
-    code = drive_here(root, run_id, mode)
+        click.echo(f"\nThe demo answers for you: {verdict}\n")
+    code = drive_here(root, run_id, mode, shown=shown)
     return ExitCode.REACHED if code is ExitCode.GATE_SHUT and ends_as_scripted(root, run_id) else code

@@ -53,7 +53,7 @@ def resume_run(root: Path, followed: "FollowedRun", asked: "OutputMode") -> int:
             _show(followed, asked)
         except StopSignal as stopped:
             return stopped.exit_code
-    show_end(followed, asked, is_ours=True)
+    show_end(followed, asked)
     end = view.ended()
     assert end is not None
     return exit_code_of_end(end)

@@ -8,7 +8,7 @@ import click
 
 from fairwitness.cli.exit_codes import ExitCode
 from fairwitness.cli.screens.columns import age, cells, cut, padded, terminal_width, wrapped
-from fairwitness.cli.screens.progress import spell_seconds
+from fairwitness.cli.screens.progress import NO_PROCESS, spell_seconds
 
 if TYPE_CHECKING:
     from fairwitness.app.views.detail import RunDetail, RunLine
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from fairwitness.app.views.workers import RunWorker
 
 COLOURS = {"completed": "green", "executing": "cyan", "failed": "red", "paused": "yellow", "plan review": "yellow"}
-STOPPED = "no process is working on this run"
 _GOOD_ENDS = ("completed", "committed")
 _MOST = 8
 _NAMES = 32
@@ -107,7 +106,7 @@ def _show_line(line: "RunLine", names: int, *, is_stopped: bool) -> None:
         click.echo(f"{name}\n{_SECOND_LINE}{line_text}")
     failed = f"{line.failed} failed" if line.failed and line.status != "failed" else ""
     reason = f"because {safe_line(line.reason)}" if line.reason and line.status not in _GOOD_ENDS else ""
-    waiting = f"{STOPPED}: fairwitness resume {name}" if is_stopped else _waiting(line.waits_for)
+    waiting = f"{NO_PROCESS}: fairwitness resume {name}" if is_stopped else _waiting(line.waits_for)
     for text in filter(None, (failed, reason, waiting)):
         for part in wrapped(text, width, first=_SECOND_LINE, rest=_SECOND_LINE + "  "):
             click.echo(part)
@@ -181,7 +180,7 @@ def _show_head(detail: "RunDetail", worker: "RunWorker | None") -> None:
     if worker is not None:
         _field("worker", f"process {worker.pid} on {worker.host}", width)
     elif not view.is_over and view.ended() is None:
-        _field("worker", STOPPED, width)
+        _field("worker", NO_PROCESS, width)
     if not waits.startswith("a worker"):
         _field("waits for", waits, width)
 
@@ -233,7 +232,8 @@ def _show_nodes(detail: "RunDetail", *, is_worked_on: bool) -> None:
 
 def _show_events(detail: "RunDetail", feature: "FeatureView | None") -> None:
     from fairwitness.app.views.detail import EVENTS
-    from fairwitness.app.views.event_lines import clock_time, event_text
+    from fairwitness.app.views.event_lines import event_text
+    from fairwitness.cli.screens.run import wrapped_event
 
     if feature is not None:
         from fairwitness.cli.screens.feature import event_lines
@@ -246,6 +246,5 @@ def _show_events(detail: "RunDetail", feature: "FeatureView | None") -> None:
     if lines:
         click.echo("last events")
     for timestamp, words in lines[-EVENTS:]:
-        time = f"  {clock_time(timestamp)}  "
-        for part in wrapped(words, terminal_width(), first=time, rest=" " * len(time)):
-            click.echo(part)
+        for part in wrapped_event(timestamp, words, terminal_width() - 2):
+            click.echo(f"  {part}")

@@ -1,16 +1,14 @@
 """Screens of autopilot runs: the live board, the roadmap, the report and the metrics."""
 
-import os
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from fairwitness.app.text import safe_line, short_count
 from fairwitness.cli.screens.columns import cells, cut, padded, terminal_width, wrapped
 from fairwitness.cli.screens.progress import spell_seconds
-from fairwitness.cli.screens.run import LINES, NOBODY, LiveScreen, OutputMode, Screen, is_alone, name_of, screen
+from fairwitness.cli.screens.run import LINES, GraphLines, LiveScreen
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
     from fairwitness.app.views.autopilot import AllMetrics, AutopilotReport, AutopilotView, PhaseLine, RoadmapPhaseView
     from fairwitness.app.views.followed_run import FollowedRun
@@ -27,41 +25,33 @@ _NAMES = 28
 _LEAST = 8
 
 
-def autopilot_screen(run: "FollowedRun", how: OutputMode, *, hint: str, is_ours: bool = False) -> Screen:
-    """Return the screen for an autopilot run: the board in a terminal, else the same lines as for other runs."""
-    is_plain = how.plain or how.as_json or how.as_lines or not run.view.phases.wanted
-    if is_plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return screen(how, hint=hint, is_ours=is_ours)
-    return AutopilotLive(run, hint, is_ours=is_ours)
-
-
 class AutopilotLive(LiveScreen):
     """The live board at the bottom of a terminal, with permanent lines above it."""
 
     def __init__(
-        self, run: "FollowedRun", hint: str, *, is_ours: bool = False, console: "Console | None" = None
+        self,
+        run: "FollowedRun",
+        hint: str,
+        *,
+        is_ours: bool = False,
+        console: "Console | None" = None,
+        shown: int | None = None,
     ) -> None:
-        super().__init__(hint, is_ours=is_ours, console=console)
+        super().__init__(GraphLines(), hint, is_ours=is_ours, console=console, shown=shown)
         from fairwitness.app.views.autopilot import LiveBoard
 
         self._board = LiveBoard(run.root, run.run_id)
 
-    def __enter__(self) -> "AutopilotLive":
+    def __enter__(self) -> Self:
         self._board.open()
-        super().__enter__()
-        return self
+        return super().__enter__()
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         self._board.close()
 
-    def _region(self, run: "FollowedRun", width: int) -> "Text":
-        from rich.text import Text
-
-        alone = not self._is_ours and is_alone(run)
-        last = run.note or (f"{NOBODY}: fairwitness resume {name_of(run)}" if alone else self._hint)
-        lines = ["─" * width, *board_lines(self._board.view(), width, height=LINES - 2), cut(last, width)]
-        return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
+    def _body(self, run: "FollowedRun", width: int) -> list[str]:
+        return ["─" * width, *board_lines(self._board.view(), width, height=LINES - 2)]
 
 
 def board_lines(view: "AutopilotView", width: int, *, height: int | None = None) -> list[str]:
@@ -87,7 +77,7 @@ def headline(view: "AutopilotView") -> str:
         view.run_id,
         word,
         f"{counts.get('completed', 0)}/{len(view.phases)} phases",
-        f"{short(view.tokens)} of {short(view.token_cap)} tokens",
+        f"{short_count(view.tokens)} of {short_count(view.token_cap)} tokens",
         spell_seconds(60 * view.minutes),
     )
     return "  ".join(parts)
@@ -97,17 +87,6 @@ def _is_waiting(view: "AutopilotView") -> bool:
     """Return whether only verdicts are left, as far as the board can tell."""
     is_at_work = any(phase.status in ("in_progress", "not_started") for phase in view.phases)
     return view.status == "running" and bool(view.waiting) and not is_at_work
-
-
-def short(count: int) -> str:
-    """Return a number of tokens in a few characters.
-
-    >>> [short(count) for count in (0, 950, 12_345, 500_000, 5_000_000)]
-    ['0', '950', '12k', '500k', '5.0M']
-    """
-    if count < 1000:
-        return str(count)
-    return f"{count // 1000}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
 
 
 def _window(view: "AutopilotView", most: int | None) -> "tuple[PhaseLine, ...]":
@@ -121,7 +100,7 @@ def _window(view: "AutopilotView", most: int | None) -> "tuple[PhaseLine, ...]":
 def _row(phase: "PhaseLine", ids: int, names: int, width: int) -> str:
     word = phase.word if phase.step is None else phase.step.replace("_", " ")
     score = f"{phase.score:4.1f}" if phase.score is not None else "    "
-    used = f"{short(phase.tokens)}/{short(phase.token_cap)}" if phase.tokens else ""
+    used = f"{short_count(phase.tokens)}/{short_count(phase.token_cap)}" if phase.tokens else ""
     tail = f"  {word:<13}  {score}  {used:<10}  {', '.join(phase.notes)}".rstrip()
     sign = SIGNS.get(phase.status, "?")
     start = f"  {sign} {padded(phase.id, ids)}  "
@@ -130,8 +109,6 @@ def _row(phase: "PhaseLine", ids: int, names: int, width: int) -> str:
 
 
 def _shown(text: str | None, most: int) -> str:
-    from fairwitness.app.text import safe_line
-
     return safe_line(text or "", most)
 
 
@@ -141,7 +118,6 @@ _SHOWN = 12
 
 def standing_lines(standings: "list[RoadmapPhaseView]") -> list[str]:
     """Return one line for each phase."""
-    from fairwitness.app.text import safe_line
     from fairwitness.app.views.run import phase_status_text
 
     lines = []
@@ -177,7 +153,7 @@ def metrics_lines(found: "AllMetrics") -> list[str]:
         score = "-" if each.avg_alignment_score is None else f"{each.avg_alignment_score:.1f}"
         summary = f"{each.phases_succeeded}/{each.phases_attempted} phases  score {score:>4}"
         took = spell_seconds(60 * each.total_duration_minutes)
-        lines.append(f"{each.run_id}  {summary}  {short(each.total_estimated_tokens)} tokens expected  {took}")
+        lines.append(f"{each.run_id}  {summary}  {short_count(each.total_estimated_tokens)} tokens expected  {took}")
     course = found.trend
     if course is not None:
         moved = "" if course.avg_alignment_delta is None else f", score {course.avg_alignment_delta:+.1f}"

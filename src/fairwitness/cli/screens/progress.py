@@ -10,6 +10,7 @@ from fairwitness.app.text import took
 
 HEARTBEAT_S = 30.0
 TICK_S = 0.5
+NO_PROCESS = "no process is working on this run"
 
 spell_seconds = took
 

@@ -5,15 +5,18 @@ Events become permanent lines; only the live region, at most twelve lines, is re
 
 import json
 import os
+import shlex
 import sys
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TextIO
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TextIO
 
 import click
 
 from fairwitness.cli.screens.columns import cells, cut, padded, terminal_width, wrapped
-from fairwitness.cli.screens.progress import HEARTBEAT_S, spell_seconds
+from fairwitness.cli.screens.progress import HEARTBEAT_S, NO_PROCESS, spell_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,15 +25,9 @@ if TYPE_CHECKING:
     from fairwitness.app.views.followed_run import FollowedRun, SummaryEvent
 
 
-def print_feature_end(run: "FollowedRun") -> None:
-    """Print how a feature run ended, or what it waits for."""
-    from fairwitness.app.views.ends import feature_end_lines
-
-    print_lines(feature_end_lines(run.root, run.run_id))
-
-
-NOBODY = "nobody works on it now"
 _LABEL = 10
+_TIME = 11
+"""The width of the time of day and the gap after it."""
 
 
 def name_of(run: "FollowedRun") -> str:
@@ -47,20 +44,15 @@ def status_of(run: "FollowedRun") -> str:
     return safe_line(run.view.word, 20)
 
 
-def past_lines(run: "FollowedRun", width: int) -> list[str]:
-    """Return the events before following began, and how many are left out."""
-    earlier = run.past[0].seq - 1 if run.past else 0
-    lines = [f"{earlier} earlier events: fairwitness events {name_of(run)}"] if earlier else []
-    return lines + [line for event in run.past for line in event_lines(event, width)]
+def wrapped_event(timestamp: str, words: str, width: int) -> list[str]:
+    """Return an event as screen lines. The columns are kept, and what does not fit continues below the second one."""
+    from fairwitness.app.views.event_lines import KIND, clock_time
 
-
-def event_lines(event: "SummaryEvent", width: int) -> list[str]:
-    """Return an event as screen lines; none if another event says the same."""
-    from fairwitness.app.views.event_lines import clock_time, event_text
-
-    words = event_text(event)
-    time_of_day = f"{clock_time(event.timestamp)}  "
-    return [] if words is None else wrapped(words, width, first=time_of_day, rest=" " * len(time_of_day))
+    line = f"{clock_time(timestamp)}  {words}"
+    if cells(line) <= width:
+        return [line]
+    body = line.rfind("  ", 0, width // 2 + 8) + 2
+    return wrapped(line[body:], width, first=line[:body], rest=" " * (_TIME + KIND + 2))
 
 
 def working(run: "FollowedRun") -> list[tuple[str, str, str]]:
@@ -111,34 +103,60 @@ def is_alone(run: "FollowedRun") -> bool:
     return run.view.status in ("executing", "plan_review") and not run.view.is_over and run.worker() is None
 
 
-def print_end(run: "FollowedRun") -> None:
-    """Print how a run ended, or what it waits for."""
-    from fairwitness.app.text import safe_line
-
-    view = run.view
-    width = terminal_width()
-    colour = {"completed": "green", "failed": "red"}.get(view.word, "yellow")
-    word = status_of(run).upper()
-    waits = view.waits_for("")
-    because = safe_line(view.reason) if view.reason else f"waits for {waits}" if waits else ""
-    text = ": ".join(filter(None, (f"{counted(run)} in {elapsed(run)}".lstrip(), because)))
-    first, *more = wrapped(text, width, first=" " * (cells(word) + 2), rest="  ")
-    click.echo(f"{click.style(word, fg=colour, bold=True)}: {first.lstrip()}")
-    for line in more:
-        click.echo(line)
-
-
 def print_lines(lines: list[str]) -> None:
-    """Print lines of a table; a line that does not fit is wrapped in its second column."""
+    """Print lines of a table; a line that does not fit is wrapped in its second column, but a command is not."""
     width = terminal_width()
     for text in lines:
         label, said = (text[:_LABEL], text[_LABEL:]) if text[_LABEL - 2 : _LABEL] == "  " else ("", text)
-        for line in [text] if cells(text) <= width else wrapped(said, width, first=label, rest=" " * _LABEL):
+        is_whole = cells(text) <= width or said.startswith(("fairwitness ", "git "))
+        for line in [text] if is_whole else wrapped(said, width, first=label, rest=" " * _LABEL):
             click.echo(line)
 
 
 LINES = 12
 _NODES = 8
+
+
+class RunLines(Protocol):
+    """What the screens say about a run: the words of its events, the live region and a sign of life."""
+
+    def words(self, event: "SummaryEvent") -> str | None:
+        """Take an event in and return it in words; None if another event says the same."""
+        ...
+
+    def region(self, run: "FollowedRun", width: int) -> list[str]:
+        """Return the live region, except for the hint below it."""
+        ...
+
+    def still(self, run: "FollowedRun") -> str:
+        """Return what the run does now, in one line."""
+        ...
+
+
+class GraphLines:
+    """The lines of a run that is a graph of tasks, and of runs that are not known better."""
+
+    def words(self, event: "SummaryEvent") -> str | None:
+        """See `RunLines`."""
+        from fairwitness.app.views.event_lines import event_text
+
+        return event_text(event)
+
+    def region(self, run: "FollowedRun", width: int) -> list[str]:
+        """See `RunLines`."""
+        head = f"{name_of(run)}  {status_of(run).upper()}  {counted(run)}  {elapsed(run)}"
+        lines = ["─" * width, cut(head, width)]
+        nodes = working(run)
+        names = max((cells(name) for name, _, _ in nodes[:_NODES]), default=0)
+        for name, text, took in nodes[:_NODES]:
+            tail = f"  {text}  {took}"
+            lines.append(f"  {padded(name, min(names, width - cells(tail) - 2))}{tail}")
+        return lines + ([f"  and {len(nodes) - _NODES} more"] if len(nodes) > _NODES else [])
+
+    def still(self, run: "FollowedRun") -> str:
+        """See `RunLines`."""
+        at_work = ", ".join(f"{name} {took}" for name, _, took in working(run)[:3])
+        return "; ".join(filter(None, (f"{status_of(run)}: {counted(run)}", at_work)))
 
 
 class Screen(Protocol):
@@ -167,6 +185,12 @@ class OutputMode(NamedTuple):
         """The event after which the past is shown: all of it as JSON lines, else the last events (None)."""
         return 0 if self.as_lines else None
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the screen is redrawn in a terminal."""
+        is_text = not (self.plain or self.as_lines or self.as_json)
+        return is_text and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
 
 def output_mode(plain: bool, as_lines: bool, as_json: bool) -> OutputMode:
     """Return the output mode of the options; `UsageError` if they exclude each other."""
@@ -175,21 +199,10 @@ def output_mode(plain: bool, as_lines: bool, as_json: bool) -> OutputMode:
     return OutputMode(plain, as_lines, as_json)
 
 
-def screen(output_mode: OutputMode, *, hint: str, is_ours: bool = False) -> Screen:
-    """Return the screen for the kind of output; `hint` says what Ctrl-C does, `is_ours` that this process runs it."""
-    if output_mode.as_json:
-        return SilentScreen()
-    if output_mode.as_lines:
-        return JsonLines(sys.stdout)
-    if output_mode.plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return PlainLines(sys.stdout, is_ours=is_ours)
-    return LiveScreen(hint, is_ours=is_ours)
-
-
 class SilentScreen:
     """Prints nothing; the result is printed at the end."""
 
-    def __enter__(self) -> "SilentScreen":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -199,84 +212,105 @@ class SilentScreen:
         """See `Screen`."""
 
 
-class JsonLines:
+class JsonLines(SilentScreen):
     """Prints every event as one line of JSON and nothing else."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._began = False
-
-    def __enter__(self) -> "JsonLines":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        pass
+        self._shown = 0
 
     def show(self, run: "FollowedRun", news: "list[SummaryEvent]") -> None:
         """See `Screen`."""
-        events = [*(() if self._began else run.past), *news]
-        self._began = True
-        if events:
-            self._stream.write("".join(f"{json.dumps(event.plain())}\n" for event in events))
-            self._stream.flush()
+        for event in (*run.past, *news):
+            if event.seq > self._shown:
+                self._stream.write(f"{json.dumps(event.plain())}\n")
+                self._shown = event.seq
+        self._stream.flush()
 
 
-class PlainLines:
-    """Prints a line for each event, and a heartbeat now and then."""
+class PlainLines(SilentScreen):
+    """Prints one line for each event, and a heartbeat now and then; `shown` is the last event that was shown before."""
 
-    def __init__(self, stream: TextIO, *, is_ours: bool = False, heartbeat_s: float = HEARTBEAT_S) -> None:
-        self._stream, self._is_ours = stream, is_ours
-        self._heartbeat_s = heartbeat_s
-        self._began = False
+    def __init__(
+        self,
+        lines: RunLines,
+        stream: TextIO,
+        *,
+        is_ours: bool = False,
+        heartbeat_s: float = HEARTBEAT_S,
+        shown: int | None = None,
+    ) -> None:
+        self._lines, self._stream, self._is_ours = lines, stream, is_ours
+        self._heartbeat_s, self._shown, self._taken = heartbeat_s, shown, 0
         self._last = time.monotonic()
-        self._is_alone = False
-
-    def __enter__(self) -> "PlainLines":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        pass
+        self._noted: str | None = None
 
     def show(self, run: "FollowedRun", news: "list[SummaryEvent]") -> None:
         """See `Screen`."""
-        width = terminal_width()
-        lines = [] if self._began else past_lines(run, width)
-        self._began = True
-        lines += [line for event in news for line in event_lines(event, width)]
-        lines += self._alone(run, width) + ([run.note] if run.note else [])
-        if not lines and time.monotonic() - self._last > self._heartbeat_s and not run.view.is_over:
-            at_work = ", ".join(f"{name} {took}" for name, _, took in working(run)[:3])
-            more = f"{NOBODY}: fairwitness resume {name_of(run)}" if self._is_alone else at_work
-            text = "; ".join(filter(None, (f"still {status_of(run)}: {counted(run)}", more)))
-            lines = wrapped(text, width, rest="  ")
-        if lines:
+        earlier = run.past[0].seq - 1 if run.past and self._shown is None else 0
+        said = [f"{earlier} earlier events: fairwitness events {name_of(run)}"] if earlier else []
+        said += self._events((*run.past, *news))
+        if (note := run.note or self._alone(run)) != self._noted:
+            self._noted = note
+            said += [note] if note else []
+        is_quiet = not said and time.monotonic() - self._last > self._heartbeat_s and not run.view.is_over
+        if is_quiet:
+            said = ["; ".join(filter(None, (f"still {self._lines.still(run)}", self._alone(run))))]
+        if said:
             self._last = time.monotonic()
-            self._stream.write("".join(f"{line}\n" for line in lines))
-            self._stream.flush()
+            self._say(said)
 
-    def _alone(self, run: "FollowedRun", width: int) -> list[str]:
-        """Return the line that no worker executes the run, once each time that this becomes true."""
-        was_alone, self._is_alone = self._is_alone, not self._is_ours and is_alone(run)
-        if not self._is_alone or was_alone:
-            return []
-        return wrapped(f"{NOBODY}: fairwitness resume {name_of(run)}", width, rest="  ")
+    def _events(self, events: "Iterable[SummaryEvent]") -> list[str]:
+        """Return the lines of the events that were not shown yet; earlier ones are only taken in."""
+        said: list[str] = []
+        for event in events:
+            if event.seq > self._taken:
+                words, self._taken = self._lines.words(event), event.seq
+                if words is not None and event.seq > (self._shown or 0):
+                    said += self._wrapped(event.timestamp, words)
+        self._shown = max(self._shown or 0, self._taken)
+        return said
+
+    def _alone(self, run: "FollowedRun") -> str:
+        """Return how to continue a run that no process executes; empty if one does."""
+        if self._is_ours or not is_alone(run):
+            return ""
+        return f"{NO_PROCESS}: fairwitness resume {name_of(run)}"
+
+    def _wrapped(self, timestamp: str, words: str) -> list[str]:
+        """Return one line, however long: so each line can be searched."""
+        from fairwitness.app.views.event_lines import clock_time
+
+        return [f"{clock_time(timestamp)}  {words}"]
+
+    def _say(self, lines: list[str]) -> None:
+        self._stream.write("".join(f"{line}\n" for line in lines))
+        self._stream.flush()
 
 
-class LiveScreen:
+class LiveScreen(PlainLines):
     """The live region at the bottom of a terminal, with permanent lines above it."""
 
-    def __init__(self, hint: str, *, is_ours: bool = False, console: "Console | None" = None) -> None:
+    def __init__(
+        self,
+        lines: RunLines,
+        hint: str,
+        *,
+        is_ours: bool = False,
+        console: "Console | None" = None,
+        shown: int | None = None,
+    ) -> None:
         from rich.console import Console
         from rich.live import Live
 
-        self._hint, self._is_ours = hint, is_ours
+        super().__init__(lines, sys.stdout, is_ours=is_ours, heartbeat_s=float("inf"), shown=shown)
+        self._hint = hint
         self._console = console or Console(highlight=False, markup=False, emoji=False)
         # No automatic refresh: the library's own thread would draw outdated content.
         self._live: Live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
-        self._began = False
-        self._drawn = 0.0
+        self._drawn = float("-inf")
 
-    def __enter__(self) -> "LiveScreen":
+    def __enter__(self) -> Self:
         self._live.start()
         return self
 
@@ -285,49 +319,71 @@ class LiveScreen:
 
     def show(self, run: "FollowedRun", news: "list[SummaryEvent]") -> None:
         """See `Screen`."""
+        self._noted = run.note or self._alone(run)  # the last line of the region says it
+        super().show(run, news)
+        if news or run.note or time.monotonic() - self._drawn > _REDRAW_S:
+            self._drawn = time.monotonic()
+            self._live.update(self.region(run), refresh=True)
+
+    def region(self, run: "FollowedRun") -> "Text":
+        """Return the live region, of at most twelve lines."""
         from rich.text import Text
 
         width = self._console.width
-        lines = [] if self._began else past_lines(run, width)
-        lines += [line for event in news for line in event_lines(event, width)]
-        for line in lines:
-            self._console.print(Text(line), soft_wrap=True)
-        if lines or run.note or not self._began or time.monotonic() - self._drawn > 0.5:
-            self._drawn = time.monotonic()
-            self._live.update(self._region(run, width), refresh=True)
-        self._began = True
+        last = cut(run.note or self._alone(run) or self._hint, width)
+        drawn = Text(no_wrap=True, overflow="ellipsis")
+        for line in self._body(run, width)[: LINES - 1]:
+            drawn.append(f"{line}\n", style=_style(line))
+        return drawn.append(last)
 
-    def _region(self, run: "FollowedRun", width: int) -> "Text":
+    def _body(self, run: "FollowedRun", width: int) -> list[str]:
+        return self._lines.region(run, width)
+
+    def _wrapped(self, timestamp: str, words: str) -> list[str]:
+        return wrapped_event(timestamp, words, self._console.width)
+
+    def _say(self, lines: list[str]) -> None:
         from rich.text import Text
 
-        head = f"{name_of(run)}  {status_of(run).upper()}  {counted(run)}  {elapsed(run)}"
-        lines = ["─" * width, cut(head, width)]
-        nodes = working(run)
-        names = max((cells(name) for name, _, _ in nodes[:_NODES]), default=0)
-        for name, text, took in nodes[:_NODES]:
-            tail = f"  {text}  {took}"
-            lines.append(f"  {padded(name, min(names, width - cells(tail) - 2))}{tail}")
-        if len(nodes) > _NODES:
-            lines.append(f"  and {len(nodes) - _NODES} more")
-        alone = not self._is_ours and is_alone(run)
-        lines.append(cut(run.note or (f"{NOBODY}: fairwitness resume {name_of(run)}" if alone else self._hint), width))
-        return Text("\n".join(lines[:LINES]), no_wrap=True, overflow="ellipsis")
+        for line in lines:
+            self._console.print(Text(line, style=_style(line)), soft_wrap=True)
 
 
-def show_end(run: "FollowedRun", output_mode: OutputMode, *, is_ours: bool = False) -> None:
-    """Print how a run ended or what it waits for, and the next command; more if this process ran it."""
+_REDRAW_S = 0.5
+_COLOURS = (
+    ("red", (" failed ", " blocked ", " refused ", " refuted ", " failed:", "Z  budget ")),
+    ("yellow", ("waiting ", "Z  degraded ", " warning", " revise ", "Z  replan ")),
+    ("cyan", ("now  ",)),
+)
+
+
+def _style(line: str) -> str:
+    """Return a colour that repeats what the words say; NO_COLOR removes it."""
+    return next((colour for colour, words in _COLOURS if any(word in f"{line} " for word in words)), "")
+
+
+def show_end(run: "FollowedRun", output_mode: OutputMode) -> None:
+    """Print how a run ended or what it waits for, and the next command."""
     from fairwitness.app.views.detail import next_command
 
-    if run.view.workflow == "feature" and not (output_mode.as_json or output_mode.as_lines):
-        print_feature_end(run)
-        click.echo(f"next:  {next_command(run.view, is_worked_on=False)}", err=True)
-        return
     if output_mode.as_json:
         click.echo(json.dumps(run.plain(), indent=2))
     elif not output_mode.as_lines:
-        print_end(run)
-        if run.view.workflow == "forge" and is_ours:
-            from fairwitness.app.views.ends import forge_end_lines
+        from fairwitness.app.views.ends import end_lines
 
-            print_lines(forge_end_lines(run.root, run.run_id))
-    click.echo(f"next:  {next_command(run.view, is_worked_on=False)}", err=True)
+        head, *lines = end_lines(run)
+        word = head.partition(":")[0]
+        first, *more = wrapped(head, terminal_width(), rest=" " * _LABEL)
+        styled = click.style(word, fg=_ENDS.get(run.view.status, "yellow"), bold=True)
+        click.echo(f"\n{first.replace(word, styled, 1)}")
+        print_lines([*more, *lines])
+    print_next(run.root, next_command(run.view, is_worked_on=False))
+
+
+def print_next(root: Path, command: str) -> None:
+    """Print the next command, as it works from the current folder."""
+    go = "" if Path.cwd().is_relative_to(root) else f"cd {shlex.quote(str(root))} && "
+    click.echo(f"next:  {go}{command}", err=True)
+
+
+_ENDS = {"completed": "green", "committed": "green", "failed": "red", "error": "red", "low_confidence": "red"}

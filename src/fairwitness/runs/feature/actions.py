@@ -129,7 +129,7 @@ class ActionRunner:
             if done is not None and done.outcome.answer is not None:
                 models[dispatch.instance] = done.outcome.model or "one that nobody named"
         if len(models) == len(Perspective) and len(set(models.values())) == 1:
-            told = f"all three reviewers were {next(iter(models.values()))}"
+            told = f"all three reviewers used the same model: {next(iter(models.values()))}"
             self._degrade(Degradation.SINGLE_MODEL, told)
 
     def _degrade(self, kind: Degradation, detail: str) -> None:

@@ -19,7 +19,7 @@ from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
-NOBODY: Final = "fairwitness: nobody was asked"
+NOBODY: Final = "fairwitness (autonomous run)"
 """The approver if no person takes part."""
 NO_PLAN: Final = "no-plan"
 MOST_REFUSALS: Final = 2
