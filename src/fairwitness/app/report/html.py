@@ -83,14 +83,15 @@ def moment(timestamp: str | None) -> Html | None:
     """Return a time in UTC to the second; other text is returned unchanged.
 
     >>> moment("2026-02-26T15:30:36.000000+01:00")
-    '2026-02-26 14:30:36Z'
+    '<span class="state">2026-02-26 14:30:36Z</span>'
     """
     if timestamp is None:
         return None
     try:
-        return Html(datetime.fromisoformat(timestamp).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
+        shown = datetime.fromisoformat(timestamp).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     except ValueError:
         return text(timestamp, 60)
+    return el("span", shown, class_="state")
 
 
 def folded(title: Child, *children: Child, is_raw: bool = False, is_open: bool = False) -> Html:

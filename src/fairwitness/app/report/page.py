@@ -64,9 +64,9 @@ code { background: var(--box); padding: .05em .3em; border-radius: 3px; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .6rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
-th { color: var(--soft); font-weight: 600; white-space: nowrap; } td:first-child { min-width: 6rem; }
+th { color: var(--soft); font-weight: 600; white-space: nowrap; } td:first-child { min-width: 7rem; }
 td ul { margin: 0; padding-left: 1rem; }
-.wide td { min-width: 4.5rem; }
+.wide td { overflow-wrap: break-word; } .wide td code { overflow-wrap: anywhere; }
 details { margin: .3rem 0; } summary { cursor: pointer; }
 details > :not(summary) { margin-left: 1rem; }
 .box { margin: .5rem 0; padding: .3rem .8rem; background: var(--box); border: 1px solid var(--line);
@@ -315,7 +315,7 @@ def _numbers(facts: ReportFacts, checked: LedgerFindings) -> Iterator[tuple[str,
         yield "Took" if graph.is_over else "Took so far", took(seconds_between(began, facts.last_moment))
     used = total_used(facts)
     yield "Tokens", f"{used.tokens_in + used.tokens_out:,}" if used.counted else None
-    yield "Cost", spent(used) if used.priced else None
+    yield "Cost", spent(used)
     yield "Ledger", word("NOT TO BE TRUSTED") if checked.tampering else word("intact")
 
 

@@ -8,7 +8,7 @@ from fairwitness.app.report.model import Check, GateEvaluation, ReportedCall, Re
 from fairwitness.kit.durations import seconds_between, took
 from fairwitness.verify.shown_command import shown_command
 
-_SHORT = 12
+_SHORT, _LINE = 12, 120
 LARGEST_EVIDENCE = 110_000
 """The maximum number of characters of the evidence of all tasks."""
 SECTIONS = 200
@@ -91,25 +91,32 @@ def _attempt(attempt: TaskAttempt) -> tuple[Child, ...]:
 
 def _check(check: Check) -> tuple[Child, ...]:
     result = "passed" if check.passed else check.assessment or "failed"
-    shown = f"fairwitness evidence show {check.execution}" if check.execution is not None else ""
-    most = 120 if check.passed else 1000
-    printed = folded("output", el("pre", text(check.snippet, most)), el("p", code(shown)) if shown else None)
+    instance = "" if check.instance in (None, check.name) else f" {check.instance}"
     return (
-        text(f"{check.name} {check.instance or ''}".strip(), 200),
+        text(f"{check.name}{instance}", 200),
         f"{check.phase}, round {check.round}",
         word(result),
         text(check.provenance or "no source"),
-        joined((code(shown_command(check.command), 300) if check.command else NONE,
-                printed if check.snippet else NONE)),
+        joined((code(shown_command(check.command), 300) if check.command else NONE, _printed(check))),
         check.exit_code,
         _short(check.tree),
         check.sandbox,
         took(check.duration_ms / 1000) if check.duration_ms is not None else None,
-    )  # fmt: skip
+    )
+
+
+def _printed(check: Check) -> Html:
+    """Return the beginning of what a check printed; a short line is not folded."""
+    if not check.snippet:
+        return NONE
+    if check.execution is None and len(check.snippet) <= _LINE:
+        return el("div", text(check.snippet))
+    shown = code(f"fairwitness evidence show {check.execution}") if check.execution is not None else None
+    return folded("output", el("pre", text(check.snippet, _LINE if check.passed else 1000)), el("p", shown))
 
 
 def _short(commit: str | None) -> Html | None:
-    return None if commit is None else code(commit[:_SHORT])
+    return None if commit is None else el("code", text(commit[:_SHORT]), class_="state")
 
 
 def gates_in_decisions(facts: ReportFacts) -> list[GateFact]:

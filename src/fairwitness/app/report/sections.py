@@ -298,7 +298,7 @@ def cost_part(facts: ReportFacts) -> Html:
     drawn = table(
         ("Role", "Calls", "Tokens in", "Tokens out", "Cost"),
         (
-            (text(role, 100), f"{used.calls:,}", f"{used.tokens_in:,}", f"{used.tokens_out:,}", spent(used))
+            (text(role, 100), f"{used.calls:,}", f"{used.tokens_in:,}", f"{used.tokens_out:,}", spent(used) or None)
             for role, used in rows
         ),
         nothing="",
@@ -316,9 +316,9 @@ def total_used(facts: ReportFacts) -> Used:
 
 
 def spent(used: Used) -> str:
-    """Return the cost of calls, as far as it is known."""
+    """Return the cost of calls, as far as it is known; empty if it is known for none."""
     if not used.priced:
-        return "not known"
+        return ""
     return f"{used.cost_micros / 1_000_000:.2f} USD{'' if used.priced == used.calls else ' or more'}"
 
 
@@ -383,7 +383,7 @@ def _decision(one: Decision) -> Sequence[Child]:
         f"{STEPS.get(step, step)}{f', iteration {iteration}' if iteration not in (None, 1) else ''}",
         text(f"{one.kind} {STEPS.get(str(to), to) if to else ''}".strip(), 200),
         text(one.reason, 600),
-        ", ".join(asked[:30]),
+        ", ".join(list(dict.fromkeys(asked))[:30]),
     )
 
 
