@@ -315,7 +315,8 @@ def test_doctor_says_which_agents_and_keys_there_are(home: dict[str, str], tmp_p
     assert "anthropic-key-1" not in done.stdout
     told = fairwitness("doctor", cwd=tmp_path, **own)
     assert "npm install" in found["agent: claude"]["mend"]
-    assert "agents not here" in told.stdout
+    assert "\nmissing   other agents" in told.stdout
+    assert "\nREADY: this machine can produce evidence, and agents can be used\n" in told.stdout
     assert [line for line in told.stdout.splitlines() if len(line) > 80 and os.sep not in line] == []
 
 

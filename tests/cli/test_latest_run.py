@@ -79,6 +79,12 @@ def test_a_repository_that_only_verifies_has_a_latest_run_too(tmp_path: Path) ->
     assert (done.returncode, "there is no forge run" in done.stderr) == (2, True)
 
 
+def test_evidence_alone_is_the_bundle_of_the_latest_feature_run(repository: Path) -> None:
+    done, named = fairwitness("evidence", cwd=repository), fairwitness("evidence", "bundle", FEATURE, cwd=repository)
+    assert (done.returncode, done.stdout, done.stderr) == (named.returncode, named.stdout, named.stderr)
+    assert "sage: fairwitness evidence" not in done.stderr
+
+
 def test_knowledge_alone_lists(tmp_path: Path) -> None:
     done = fairwitness("knowledge", cwd=tmp_path)
     assert done.returncode == 0

@@ -53,10 +53,10 @@ _KEYS = (ProviderKind.ANTHROPIC, ProviderKind.OPENAI, ProviderKind.GOOGLE)
 def examine_agents(where: Path, sandbox: SandboxTier) -> tuple[MachineFinding, ...]:
     """Check agent settings, keys, and every agent in the order of choice."""
     own = user_file()
-    file = f"{own} ({'there' if own.exists() else 'not there'})"
+    file = f"{own}{'' if own.exists() else ' (not created yet)'}"
     try:
         settings, _ = agents_settings(repository_root(where), ROLES)
-        said = MachineFinding("agents: settings", Health.OK, f"your own: {file}")
+        said = MachineFinding("agents: settings", Health.OK, file)
     except FairWitnessError as error:
         settings = AgentsSettings()
         said = MachineFinding(
@@ -125,6 +125,9 @@ _TOOLS: tuple[tuple[str, str], ...] = (
 )
 
 
+TOOLS = frozenset(name for name, _ in _TOOLS)
+
+
 def examine(where: Path) -> tuple[MachineFinding, ...]:
     """Check everything that a run needs."""
     from fairwitness.sandbox.probe import probe
@@ -190,5 +193,5 @@ def _state(where: Path) -> MachineFinding:
 def _tool(name: str, used_for: str) -> MachineFinding:
     path = shutil.which(name)
     if path is None:
-        return MachineFinding(name, Health.MISSING, "not found", f"no evidence for {used_for}")
+        return MachineFinding(name, Health.MISSING, "not found", f"used for {used_for}")
     return MachineFinding(name, Health.OK, path)

@@ -11,9 +11,16 @@ from fairwitness.cli.screens.progress import spell_seconds
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(name="evidence", context_settings=_SETTINGS)
-def command() -> None:
-    """The commands that Fair Witness ran itself, and their output, protected by hashes."""
+@click.group(name="evidence", context_settings=_SETTINGS, invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> int:
+    """The commands that Fair Witness ran itself, and their output, protected by hashes.
+
+    Without a command: print the bundle of the latest feature run.
+    """
+    if context.invoked_subcommand is not None:
+        return ExitCode.REACHED
+    return int(context.invoke(bundle, run="last", as_json=False))
 
 
 @command.command(name="bundle")
