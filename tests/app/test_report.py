@@ -3,21 +3,23 @@
 import hashlib
 import sqlite3
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.graph_walk import Walk, dag_of
 from app.report_ledgers import COMMIT, HOSTILE, RUN, TREE, FeatureWalk, finished, going
 from app.report_pages import SECTIONS, Page, is_sound, reaches_nothing
-from fairwitness.app.report.builder import read_run, write_report
+from fairwitness.app.report.builder import OBSERVED, read_run, write_report
 from fairwitness.app.report.html import ROWS, el, fields, folded, table, text
 from fairwitness.app.report.page import LARGEST_PAGE, MARK, STYLE
 from fairwitness.app.report.page import page as page_of
 from fairwitness.app.report.raw_evidence import SECTIONS as MOST_TASKS
 from fairwitness.app.views.feature import HARNESS
 from fairwitness.contracts.common.evidence import Observation
-from fairwitness.contracts.common.vocabulary import CategoryVerdict
+from fairwitness.contracts.common.vocabulary import CategoryVerdict, Workflow
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.forge import events as happened
 from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError
@@ -293,14 +295,36 @@ def test_the_gates_of_a_decision_are_shown_as_it_saw_them(tmp_path: Path) -> Non
         assert told in page.text, told
 
 
-@pytest.mark.parametrize("body", [{}, {"findings": "none"}, {"answer": 3}, {"findings": [3, {}]}])
-def test_a_claim_of_any_shape_can_be_shown(tmp_path: Path, body: dict[str, object]) -> None:
+ODD: tuple[Any, ...] = (None, 3, "x", [], [3, {}, "y", None], {}, {"a": {}})
+"""Values that no field is supposed to have."""
+
+
+def _odd_details() -> Iterator[dict[str, Any]]:
+    """Details in which one field, or all of them, are not what they should be."""
+    names = ("findings", "answer", "order", "judged", "found", "documents", "document", "text", "outcome", "missing")
+    for value in ODD:
+        yield dict.fromkeys(names, value)
+        yield {"document": dict.fromkeys(("said", "concerns", "criterion", "assessment"), value)}
+        yield {"order": dict.fromkeys(("roadmap", "options", "policy", "base_commit", "request", "target"), value)}
+        yield {"order": {"roadmap": {"phases": [{"id": value, "criteria": value}, {"criteria": [{"text": value}]}]}}}
+        yield {"outcome": {"usage": value, "model": value}, "role": value}
+        yield {"documents": {"task-01": f"---\nacceptance_criteria: {value}\n---\n"}}
+        yield {"issues": value, "decision": {"gates": value}, "facts": {"tasks": value, "step": value}}
+
+
+@pytest.mark.parametrize("workflow", list(Workflow))
+def test_what_was_recorded_in_any_shape_can_be_shown(tmp_path: Path, workflow: Workflow) -> None:
     walk = FeatureWalk(tmp_path)
-    walk.begin()
-    walk.see("decision:x", "decision", body)
-    walk.see("dispatch:1", "dispatch-ended", body)
+    kind = "run_started" if workflow is Workflow.FEATURE else "checkpoint_written"
+    started = {"slug": "login", "mode": "interactive", "base_commit": "abc1234"}
+    walk.ledger.record(RUN, lambda record: record.event(workflow, kind, started, timestamp=walk.now))
+    for number, detail in enumerate(_odd_details()):
+        for seen in sorted(OBSERVED):
+            key = (f"{seen}:verify-{number}:1", f"{seen}{number}", f"{seen}:verify{number}")[number % 3]
+            walk.see(f"{key}", seen, detail)
     walk.close()
-    assert is_sound(report_of(tmp_path)[1])
+    page = report_of(tmp_path)[1]
+    assert is_sound(page), page.wrong
 
 
 def test_a_run_of_a_graph_has_a_report_too(tmp_path: Path) -> None:

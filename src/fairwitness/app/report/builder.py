@@ -29,7 +29,7 @@ from fairwitness.app.report.model import (
     Visit,
 )
 from fairwitness.app.report.page import MARK, LedgerFindings, outcome_of, page
-from fairwitness.app.report.raw_evidence import GateFact, dicts, gate_fact, gates_in_decisions
+from fairwitness.app.report.raw_evidence import GateFact, dicts, gate_fact, gates_in_decisions, mapping
 from fairwitness.app.report.sections import task_states
 from fairwitness.app.repository import state_in
 from fairwitness.app.views.feature import FeatureView
@@ -102,7 +102,7 @@ def read_facts(read: ReadQuery, run_id: str) -> ReportFacts:
     facts.answers = [ApprovalAnswer(*row) for row in read(_ANSWERS, (run_id,))]
     seen: dict[str, list[Seen]] = {}
     for key, about, kind, detail, at in read(_SEEN, (run_id,)):
-        if kind in _KINDS:
+        if kind in OBSERVED:
             seen.setdefault(kind, []).append(Seen(key, about, _parsed(detail), at))
     _add_observations(facts, seen)
     for links, head in read(_HEAD, (run_id,)):
@@ -119,25 +119,28 @@ class Seen(NamedTuple):
     at: str
 
 
-_KINDS = frozenset(
+OBSERVED = frozenset(
     (
         *("order", "decision", "verified", "criteria", "discrepancy", "dispute", "attempt", "graph", "document"),
         *("execution", "judgement", "rating", "said", "request", ENDED, CANCELLED),
     )
 )
+"""The kinds of observations that a report shows."""
 
 
 def _add_observations(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
     for one in seen.get("order", ()):
-        facts.order = _mapping(one.detail.get("order"))
+        facts.order = mapping(one.detail.get("order"))
     recorded = [_decision(one) for one in seen.get("decision", ())]
     facts.decisions = recorded or facts.decisions
     for one in seen.get("verified", ()):
-        proof = SubjectResult(one.detail.get("answer") == "open", _texts(one, "missing"), _texts(one, "notes"))
+        proof = SubjectResult(
+            one.detail.get("answer") == "open", _texts(one.detail, "missing"), _texts(one.detail, "notes")
+        )
         facts.proofs[one.task or ""] = proof
     for one in (*seen.get("discrepancy", ()), *seen.get("dispute", ())):
-        task, attempt = [*one.key.split(":"), "", ""][1:3]
-        facts.contradictions += [Contradiction(task, attempt, found) for found in _texts(one, "found")]
+        task, attempt = _place(one)
+        facts.contradictions += [Contradiction(task, attempt, found) for found in _texts(one.detail, "found")]
     for role, usage in _usages(facts, (*seen.get(ENDED, ()), *seen.get(CANCELLED, ()))):
         _add_usage(facts.used.setdefault(role, Used()), usage)
     if facts.workflow == "forge":
@@ -163,8 +166,14 @@ def _round(one: Seen) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _texts(one: Seen, name: str) -> tuple[str, ...]:
-    values = one.detail.get(name)
+def _place(one: Seen) -> tuple[str, str]:
+    """Return the second and the third part of a key, such as task and attempt."""
+    _, second, third = [*one.key.split(":"), "", ""][:3]
+    return second, third
+
+
+def _texts(detail: dict[str, Any], name: str) -> tuple[str, ...]:
+    values = detail.get(name)
     return tuple(map(str, values)) if isinstance(values, list) else ()
 
 
@@ -184,15 +193,15 @@ def _add_criteria(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
 
 def _add_forge(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
     """Add what the documents of a forge run ask for, and its change requests."""
-    plans = [_mapping(one.detail.get("documents")).items() for one in seen.get("graph", ())]
+    plans = [mapping(one.detail.get("documents")).items() for one in seen.get("graph", ())]
     late = [(one.key.partition(":")[2], one.detail.get("text")) for one in seen.get("document", ())]
     for task, text in (*(item for plan in plans for item in plan), *late):
         document = _document(str(text), front_matter.parse)
         facts.titles[task] = str(document.get("title") or "")
         proof = facts.proofs.get(task)
         result = "not judged" if proof is None else "passed" if proof.is_open else "failed"
-        for criterion in document.get("acceptance_criteria") or ():
-            facts.criteria.append(JudgedCriterion(task, str(criterion), result))
+        for criterion in _texts(document, "acceptance_criteria"):
+            facts.criteria.append(JudgedCriterion(task, criterion, result))
     for one in seen.get("request", ()):
         told = one.detail
         words = f"{told.get('title')}. {told.get('reason')}"
@@ -205,19 +214,19 @@ def _add_autopilot(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
     """Add the criteria of the roadmap with their last executions, and the judgements of each phase."""
     ran: dict[tuple[str, str], Seen] = {}
     for one in seen.get("execution", ()):
-        place = one.key.split(":")[1].split("-")
-        if place[0] in ("verify", "rate"):
-            ran[place[1], str(_mapping(one.detail.get("document")).get("criterion"))] = one
-    verdicts = {one.key.split(":")[1]: one for one in seen.get("said", ())}
-    for phase in dicts(_mapping(facts.order.get("roadmap")).get("phases")):
-        number = str(phase.get("id"))
+        step, _, phase = _place(one)[0].partition("-")
+        if step in ("verify", "rate"):
+            ran[phase.partition("-")[0], str(mapping(one.detail.get("document")).get("criterion"))] = one
+    verdicts = {_place(one)[0]: one for one in seen.get("said", ())}
+    for part in dicts(mapping(facts.order.get("roadmap")).get("phases")):
+        number = str(part.get("id"))
         name = f"phase {number}"
-        facts.titles[name] = str(phase.get("name") or "")
-        for asked in dicts(phase.get("criteria")):
+        facts.titles[name] = str(part.get("name") or "")
+        for asked in dicts(part.get("criteria")):
             text, command = str(asked.get("text")), str(asked.get("command") or "")
             found = ran.get((number, text))
             if found is not None:
-                is_met = _mapping(found.detail.get("document")).get("assessment") == "pass"
+                is_met = mapping(found.detail.get("document")).get("assessment") == "pass"
                 criterion = JudgedCriterion(
                     name, text, "met" if is_met else "unmet", command, found.detail.get("execution")
                 )
@@ -229,21 +238,21 @@ def _add_autopilot(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
                 criterion = JudgedCriterion(name, text, "not run", command)
             facts.criteria.append(criterion)
     for one in seen.get("judgement", ()):
-        told = _mapping(one.detail.get("document"))
-        words = " ".join([str(told.get("notes") or ""), *map(str, told.get("concerns") or ())])
+        told = mapping(one.detail.get("document"))
+        words = " ".join([str(told.get("notes") or ""), *_texts(told, "concerns")])
         facts.statements.append(_statement(one, "judge", str(told.get("recommendation")), words))
     for one in seen.get("rating", ()):
-        told = _mapping(_mapping(one.detail.get("document")).get("said"))
+        told = mapping(mapping(one.detail.get("document")).get("said"))
         score = f"{told.get('alignment_score')} of 10"
         facts.statements.append(_statement(one, "rater", score, str(told.get("aggregate_justification") or "")))
     for one in verdicts.values():
         who, verdict = str(one.detail.get("actor")), str(one.detail.get("verdict"))
-        facts.statements.append(_statement(one, who, verdict, "; ".join(_texts(one, "issues"))))
+        facts.statements.append(_statement(one, who, verdict, "; ".join(_texts(one.detail, "issues"))))
     facts.statements.sort(key=lambda said: said.about)
 
 
 def _statement(one: Seen, who: str, verdict: str, words: str) -> Opinion:
-    phase, _, number = one.key.split(":")[1].partition("-")
+    phase, _, number = _place(one)[0].partition("-")
     return Opinion(f"phase {phase}{f', pass {number}' if number else ''}", who, verdict, words)
 
 
@@ -345,26 +354,27 @@ def _attempt_is(
 
 
 def _decision(one: Seen) -> Decision:
-    decision, facts = _mapping(one.detail.get("decision")), _mapping(one.detail.get("facts"))
+    decision, facts = mapping(one.detail.get("decision")), mapping(one.detail.get("facts"))
     reason = str(decision.get("reason", "no reason is on record"))
     return Decision(_round(one), str(decision.get("kind", "unknown")), reason, one.at, decision, facts)
 
 
 def _usages(facts: ReportFacts, calls: Iterable[Seen]) -> Iterator[tuple[str, dict[str, Any]]]:
-    outcomes = [(str(call.detail.get("role") or "agent"), _mapping(call.detail.get("outcome"))) for call in calls]
+    outcomes = [(str(call.detail.get("role") or "agent"), mapping(call.detail.get("outcome"))) for call in calls]
     facts.models = tuple(sorted({str(outcome["model"]) for _, outcome in outcomes if outcome.get("model")}))
-    return ((role, _mapping(outcome.get("usage"))) for role, outcome in outcomes)
+    return ((role, mapping(outcome.get("usage"))) for role, outcome in outcomes)
 
 
 def _add_usage(used: Used, usage: dict[str, Any]) -> None:
     used.calls += 1
-    if usage.get("tokens_in") is not None and usage.get("tokens_out") is not None:
+    tokens_in, tokens_out, cost = (usage.get(name) for name in ("tokens_in", "tokens_out", "cost_micros"))
+    if isinstance(tokens_in, int) and isinstance(tokens_out, int):
         used.counted += 1
-        used.tokens_in += int(usage["tokens_in"])
-        used.tokens_out += int(usage["tokens_out"])
-    if usage.get("cost_micros") is not None:
+        used.tokens_in += tokens_in
+        used.tokens_out += tokens_out
+    if isinstance(cost, int):
         used.priced += 1
-        used.cost_micros += int(usage["cost_micros"])
+        used.cost_micros += cost
 
 
 def _review_in(body: dict[str, Any]) -> dict[str, Any]:
@@ -375,14 +385,10 @@ def _review_in(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _document(text: str, parse: Callable[[str], Any]) -> dict[str, Any]:
     """Return the fields of a document; empty if it cannot be read."""
     try:
-        return _mapping(parse(text))
+        return mapping(parse(text))
     except BadDocument:
         return {}
 
@@ -392,7 +398,7 @@ def _parsed(text: str) -> dict[str, Any]:
     if len(text) > _LARGEST_TEXT:
         return {}
     try:
-        return _mapping(json.loads(text))
+        return mapping(json.loads(text))
     except ValueError:
         return {}
 
@@ -422,7 +428,7 @@ def write_report(root: Path, wanted: str, *, out: Path | None = None, force: boo
     finally:
         ledger.close()
     content = page(facts, checked).encode()
-    folder, name = _place(root, run_id, out)
+    folder, name = _target(root, run_id, out)
     if not force:
         _refuse_other(folder, name)
     files.replace_file(folder, name, content)
@@ -452,9 +458,9 @@ def _add_documents(facts: ReportFacts, root: Path) -> None:
         except StoreError:
             continue
         if digest == f"sha256:{hashlib.sha256(content).hexdigest()}":
-            task = _mapping(_document(content.decode(errors="replace"), yaml_text.parse).get("task"))
+            task = mapping(_document(content.decode(errors="replace"), yaml_text.parse).get("task"))
             facts.titles[name.removesuffix(".yaml")] = str(task.get("title") or "")
-            texts = {f"ac-{number}": str(text) for number, text in enumerate(task.get("acceptance_criteria") or (), 1)}
+            texts = {f"ac-{number}": str(text) for number, text in enumerate(_texts(task, "acceptance_criteria"), 1)}
             facts.criteria = [
                 one._replace(text=texts.get(one.text, one.text)) if one.about == name.removesuffix(".yaml") else one
                 for one in facts.criteria
@@ -530,7 +536,7 @@ def _graded(facts: ReportFacts) -> Graded | None:
     return grade(confidence_facts(last, policy))
 
 
-def _place(root: Path, run_id: str, out: Path | None) -> tuple[Path, str]:
+def _target(root: Path, run_id: str, out: Path | None) -> tuple[Path, str]:
     """Return the folder and the file name of the report."""
     if out is None:
         return state_in(root), f"{FOLDER}/{run_ref(run_id)}.html"

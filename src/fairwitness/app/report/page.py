@@ -20,7 +20,7 @@ from fairwitness.app.report.html import (
     word,
 )
 from fairwitness.app.report.model import ReportFacts
-from fairwitness.app.report.raw_evidence import GateFact, calls_part, dicts, evidence_part, gates_part
+from fairwitness.app.report.raw_evidence import GateFact, calls_part, dicts, evidence_part, gates_part, mapping
 from fairwitness.app.report.sections import (
     changes_part,
     cost_part,
@@ -155,11 +155,13 @@ def page(facts: ReportFacts, checked: LedgerFindings) -> str:
         PagePart("timeline", "Timeline", timeline_part(facts), f"fairwitness events {run}"),
         PagePart("evidence", "Raw evidence", joined((_ledger(facts, checked), *raw)), f"fairwitness events {run}"),
     ]
-    while len((drawn := _drawn(facts, checked, sections)).encode()) > LARGEST_PAGE:
+    for _ in sections:
+        if len(_drawn(facts, checked, sections).encode()) <= LARGEST_PAGE:
+            break
         at = max(range(len(sections)), key=lambda number: len(sections[number].content))
         left = soft(f"Left out, because the page would exceed {LARGEST_PAGE:,} bytes: ", code(sections[at].command))
         sections[at] = sections[at]._replace(content=left)
-    return drawn
+    return _drawn(facts, checked, sections)
 
 
 def _drawn(facts: ReportFacts, checked: LedgerFindings, sections: list[PagePart]) -> str:
@@ -321,7 +323,7 @@ def _numbers(facts: ReportFacts, checked: LedgerFindings) -> Iterator[tuple[str,
 
 def _next(facts: ReportFacts) -> Iterator[Html]:
     view = facts.feature
-    target = facts.order.get("target") or (facts.order.get("options") or {}).get("target")
+    target = facts.order.get("target") or mapping(facts.order.get("options")).get("target")
     if view is not None and view.commit:
         yield el("p", "Commit ", code(view.commit), ". To undo it: ", code(view.rollback or ""))
     elif facts.head_commit and target:
@@ -358,7 +360,7 @@ def _asked(facts: ReportFacts) -> Html:
 def _roadmap(facts: ReportFacts) -> Html:
     items = [
         el("li", el("b", text(f"phase {one.get('id')} {one.get('name')}", 200)), ": ", text(one.get("goal") or "", 400))
-        for one in dicts((facts.order.get("roadmap") or {}).get("phases"))
+        for one in dicts(mapping(facts.order.get("roadmap")).get("phases"))
     ]
     return el("ul", *items[:100]) if items else NONE
 

@@ -16,6 +16,11 @@ SECTIONS = 200
 NO_TASK = "the run"
 
 
+def mapping(value: object) -> dict[str, Any]:
+    """Return a mapping; another value is an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def dicts(values: object) -> Iterator[Mapping[str, Any]]:
     """Return the mappings in a list; other values are left out."""
     for value in values if isinstance(values, list | tuple) else ():
@@ -132,8 +137,7 @@ def gates_in_decisions(facts: ReportFacts) -> list[GateFact]:
 
 def gate_fact(answer: Mapping[str, Any]) -> GateFact:
     """Return the result of a gate from plain values."""
-    query = answer.get("query")
-    query = query if isinstance(query, dict) else {}
+    query = mapping(answer.get("query"))
     values = query.get("values")
     values = values if isinstance(values, list | tuple) else ()
     because = str(answer.get("because") or "")
