@@ -14,6 +14,7 @@ from app.report_ledgers import COMMIT, HOSTILE, RUN, TREE, FeatureWalk, finished
 from app.report_pages import SECTIONS, Page, is_sound, reaches_nothing
 from fairwitness.app.report.builder import OBSERVED, read_run, write_report
 from fairwitness.app.report.html import ROWS, el, fields, folded, table, text
+from fairwitness.app.report.model import Check, judged_checks
 from fairwitness.app.report.page import LARGEST_PAGE, MARK, STYLE
 from fairwitness.app.report.page import page as page_of
 from fairwitness.app.report.raw_evidence import SECTIONS as MOST_TASKS
@@ -472,3 +473,26 @@ def test_a_gate_that_opened_later_or_whose_task_was_replaced_is_no_known_issue(t
     assert "EG-2 task-03" in issues
     assert "task-01" not in issues
     assert "task-02" not in issues
+
+
+@pytest.mark.req("P9")
+def test_a_check_of_the_page_passes_only_if_its_row_proves_it() -> None:
+    def check(id_: int, phase: str, *, passed: bool, sandbox: str | None = "ns", **differs: Any) -> Check:
+        plain: dict[str, Any] = {
+            **{"task": "t", "round": int(phase == "after"), "name": "tests" if phase == "after" else "baseline-tests"},
+            **dict.fromkeys(("instance", "verdict", "severity", "command", "exit_code", "snippet", "execution")),
+            **{"provenance": "executed", "assessment": "pass" if passed else "fail", "tree": "a" * 40},
+            **{"duration_ms": 1, "sandbox": sandbox},
+        }
+        return Check(**(plain | {"id": id_, "phase": phase, "passed": int(passed)} | differs))
+
+    def worth(*checks: Check) -> list[tuple[bool, str | None]]:
+        return [(bool(each.passed), each.worth and each.worth.value) for each in judged_checks(checks)]
+
+    assert worth(check(1, "after", passed=True)) == [(True, "passed")]
+    assert worth(check(1, "after", passed=True, sandbox="none")) == [(False, "ran outside a sandbox")]
+    assert worth(check(1, "after", passed=True, provenance=None)) == [(False, "no evidence")]
+    red_before = (check(1, "baseline", passed=False), check(2, "after", passed=False))
+    assert worth(*red_before) == [(False, "holds"), (False, "failed before the change too")]
+    green_before = (check(1, "baseline", passed=True), check(2, "after", passed=False))
+    assert worth(*green_before) == [(True, "holds"), (False, "regressed")]

@@ -27,6 +27,7 @@ from fairwitness.app.report.model import (
     TaskAttempt,
     Used,
     Visit,
+    judged_checks,
 )
 from fairwitness.app.report.page import MARK, LedgerFindings, outcome_of, page
 from fairwitness.app.report.raw_evidence import GateFact, dicts, gate_fact, gates_in_decisions, mapping
@@ -93,7 +94,7 @@ def read_facts(read: ReadQuery, run_id: str) -> ReportFacts:
     facts = ReportFacts(run_id)
     for event in _events(read, run_id):
         _apply(facts, event)
-    facts.checks = [Check(*row) for row in reversed(read(_CHECKS, (run_id, MOST)))]
+    facts.checks = judged_checks([Check(*row) for row in reversed(read(_CHECKS, (run_id, MOST)))])
     ((every,),) = read("SELECT COUNT(*) FROM anvil_checks WHERE run_id = ?", (run_id,))
     facts.left_out = every - len(facts.checks)
     for _, task, agent, instance, round_, body in read(_SAID, (run_id,)):

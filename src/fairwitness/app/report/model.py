@@ -1,11 +1,16 @@
 """The facts of a report: plain values read from the ledger."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.run import RunView
+from fairwitness.contracts.common.evidence import CheckRow, EvidenceQuery, Phase, Provenance, SandboxTier, Tally
+from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Severity
+from fairwitness.contracts.verify.results import Evidence
+from fairwitness.rules.evidence_worth import RowWorth, ValuedRow, baseline_results, baseline_worth, proof_of, row_worth
 from fairwitness.runs.feature.tasks import FIX_NODE
 
 
@@ -30,6 +35,51 @@ class Check(NamedTuple):
     tree: str | None
     sandbox: str | None
     duration_ms: int | None
+    worth: RowWorth | None = None
+    """What the row is worth to a gate; None for a review."""
+
+
+def judged_checks(checks: Sequence[Check]) -> list[Check]:
+    """Return the checks with what the rules say of them; a check passes only if its row proves that."""
+    rows = {check.id: row for check in checks if (row := _row_of(check)) is not None}
+    before: dict[tuple[str | None, int], list[CheckRow]] = {}
+    for check in checks:
+        if check.phase == Phase.BASELINE and check.id in rows:
+            before.setdefault((check.task, check.round), []).append(rows[check.id])
+    return [_judged(check, rows.get(check.id), before.get((check.task, check.round - 1), ())) for check in checks]
+
+
+def _row_of(check: Check) -> CheckRow | None:
+    if check.provenance is None:
+        return None  # a check without a source proves nothing
+    return CheckRow(
+        id=check.id,
+        check_name=check.name,
+        phase=Phase(check.phase),
+        round=check.round,
+        passed=bool(check.passed),
+        verdict=None if check.verdict is None else CategoryVerdict(check.verdict),
+        severity=None if check.severity is None else Severity(check.severity),
+        instance=check.instance,
+        provenance=Provenance(check.provenance),
+        assessment=None if check.assessment is None else Assessment(check.assessment),
+        tree=check.tree,
+        sandbox=None if check.sandbox is None else SandboxTier(check.sandbox),
+    )
+
+
+def _judged(check: Check, row: CheckRow | None, before: Sequence[CheckRow]) -> Check:
+    if row is None:
+        return check._replace(passed=0, worth=RowWorth.NO_EVIDENCE)
+    match row.phase:
+        case Phase.REVIEW:
+            return check
+        case Phase.BASELINE:
+            return check._replace(passed=int(proof_of(row) is Evidence.PASSED), worth=baseline_worth(row, tree=None))
+        case Phase.AFTER:
+            baseline = Tally(query=EvidenceQuery(sql="anvil_checks", values=()), rows=tuple(before))
+            valued = ValuedRow(row, row_worth(row, tree=None, before=baseline_results(baseline)))
+            return check._replace(passed=int(valued.passes), worth=valued.worth)
 
 
 class ReviewAnswer(NamedTuple):

@@ -95,7 +95,8 @@ def _attempt(attempt: TaskAttempt) -> tuple[Child, ...]:
 
 
 def _check(check: Check) -> tuple[Child, ...]:
-    result = "passed" if check.passed else check.assessment or "failed"
+    ended = check.assessment if check.assessment not in (None, "pass") else check.worth
+    result = "passed" if check.passed else ended or "failed"
     instance = "" if check.instance in (None, check.name) else f" {check.instance}"
     return (
         text(f"{check.name}{instance}", 200),

@@ -35,6 +35,7 @@ from fairwitness.app.report.raw_evidence import NO_TASK, SECTIONS, GateFact, che
 from fairwitness.app.views.feature import STEPS
 from fairwitness.app.views.run import phase_status_text
 from fairwitness.kit.durations import seconds_between, took
+from fairwitness.rules.evidence_worth import LACKS, SHUTS
 
 _SHORT = 12
 LARGEST_DIFF = 80_000
@@ -401,7 +402,7 @@ def _all_issues(facts: ReportFacts, gates: list[GateFact]) -> Iterator[Sequence[
     rounds = {check.task: check.round for check in sorted(after, key=lambda check: check.round)}
     failed: dict[str, list[str]] = {}
     for check in {(check.task, check.name, check.instance): check for check in after}.values():
-        if not check.passed and check.round == rounds[check.task]:
+        if check.worth in SHUTS | LACKS and check.round == rounds[check.task]:
             failed.setdefault(check.task or NO_TASK, []).append(f"{check.name} {check.instance or ''}".strip())
     for task, names in failed.items():
         yield "checks failed", text(f"{task}: {', '.join(names)}", 600)
