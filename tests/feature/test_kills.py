@@ -30,7 +30,7 @@ POINTS = (
     *("engine.queued", "engine.taken", "engine.body.entered", "engine.step.recorded", "engine.body.left"),
     "engine.outcome.written",
     *("feature.begin.archived", "feature.begin.baseline", "feature.begin.excluded", "feature.begin.request"),
-    *("feature.decided", "feature.stored", "feature.answer", "feature.lane.made", "feature.lane.left"),
+    *("feature.decided", "feature.stored", "feature.answer", "reader.made", "reader.left"),
     *("feature.graph", "feature.attempt", "feature.criteria", "feature.discrepancy", "feature.measured"),
     *("feature.proven", "feature.degraded", "feature.by_us", "feature.whole", "feature.headed"),
     *("feature.knowledge.noted", "feature.decisions", "feature.memory"),
@@ -53,7 +53,7 @@ POINTS = (
 Case = tuple[str, str]
 CHAINS: tuple[tuple[str, ...], ...] = (
     (
-        *("engine.file.made#1", "feature.begin.archived#1", "feature.lane.made#1", "dispatch.audited#2"),
+        *("engine.file.made#1", "feature.begin.archived#1", "reader.made#1", "dispatch.audited#2"),
         *("feature.stored#5", "feature.degraded#1", "graph.committed#1", "verify.ran.after#2"),
         *("feature.proven#1", "git.candidate.held#1"),
     ),

@@ -32,7 +32,7 @@ POINTS = (
     *("engine.queued", "engine.taken", "engine.body.entered", "engine.step.recorded", "engine.body.left"),
     "engine.outcome.written",
     *("environment.build.begun", "environment.build.unmarked"),
-    *("forge.plan.written", "forge.proposed", "forge.sealed", "forge.locked"),
+    *("forge.plan.written", "forge.proposed", "forge.sealed", "forge.locked", "reader.made", "reader.left"),
     *("forge.subtask", "forge.subtask.stored", "forge.subtask.changed"),
     *("forge.walkthrough.stored", "forge.walkthrough", "forge.disputed"),
     *("forge.requested", "forge.decided", "forge.requests.written", "forge.ended"),

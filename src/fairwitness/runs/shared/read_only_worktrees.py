@@ -66,7 +66,7 @@ class ReadOnlyWorktrees:
         worktree = self._worktrees.named(self._run_id, reader.name, 1)
         if self._worktrees.tip(worktree) is not None:
             self._worktrees.release(worktree, commit, self._identity)
-            killpoint("feature.lane.left")
+            killpoint("reader.left")
         made = self._worktrees.create(self._run_id, reader.name, 1, commit)
         reader.folder, reader.commit = made.folder, commit
-        killpoint("feature.lane.made")
+        killpoint("reader.made")
