@@ -175,7 +175,7 @@ def test_its_report_says_what_was_merged_and_which_claim_was_wrong(played: Playe
         "task-004, attempt 1: the walkthrough says that tests.test_parse pass; for the harness tests failed." in header
     )
     assert "A later attempt was verified and merged." in header
-    assert "23 of 23 criteria are met." in page.text
+    assert "23 of 23 criteria belong to tasks whose checks passed; none is judged by a command of its own." in page.text
     assert "<ins>+ def parse(text: str)" in source
 
 

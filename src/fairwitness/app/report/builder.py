@@ -200,7 +200,7 @@ def _add_forge(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
         document = _document(str(text), front_matter.parse)
         facts.titles[task] = str(document.get("title") or "")
         proof = facts.proofs.get(task)
-        result = "not judged" if proof is None else "passed" if proof.is_open else "failed"
+        result = "not judged" if proof is None else "checks passed" if proof.is_open else "checks failed"
         for criterion in _texts(document, "acceptance_criteria"):
             facts.criteria.append(JudgedCriterion(task, criterion, result))
     for one in seen.get("request", ()):

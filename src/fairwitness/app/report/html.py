@@ -70,9 +70,9 @@ def word(state: str) -> Html:
 
 _KINDS = {
     **dict.fromkeys(("open", "passed", "pass", "done", "merged", "approve", "committed", "completed", "high"), "good"),
-    **dict.fromkeys(("verified", "intact", "met", "proceed", "approved", "applied"), "good"),
+    **dict.fromkeys(("verified", "intact", "met", "proceed", "checks passed"), "good"),
     **dict.fromkeys(("blocked", "failed", "fail", "blocker", "critical", "error", "low", "lost", "halted"), "bad"),
-    **dict.fromkeys(("not to be trusted", "timeout", "violation", "out of budget", "unmet", "regressed"), "bad"),
+    **dict.fromkeys(("not to be trusted", "timeout", "violation", "out of budget", "unmet", "checks failed"), "bad"),
     **dict.fromkeys(("revised", "needs_revision", "medium", "major", "low confidence", "waiting for you"), "warn"),
     **dict.fromkeys(("reverted", "stopped", "paused", "skipped", "claimed", "no source", "abandoned"), "warn"),
     **dict.fromkeys(("not run", "not judged", "not begun"), "warn"),

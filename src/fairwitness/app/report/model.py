@@ -302,6 +302,11 @@ class ReportFacts:
         return sum(task.word == "merged" for task in tasks), len(tasks)
 
     @property
+    def criteria_met(self) -> tuple[int, int]:
+        """The number of criteria that are met, or whose task passed its checks, and of all."""
+        return sum(one.result in ("met", "checks passed") for one in self.criteria), len(self.criteria)
+
+    @property
     def final_checks(self) -> list[Check]:
         """The checks of the whole result: of the last subject that is the whole change or a merge."""
         after = [check for check in self.checks if check.phase == "after" and check.task]

@@ -63,7 +63,8 @@ code { background: var(--box); padding: .05em .3em; border-radius: 3px; }
 .asked { font: inherit; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .6rem 0; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
+th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid var(--line);
+  min-width: 4.5rem; }
 th { color: var(--soft); font-weight: 600; white-space: nowrap; } td:first-child { min-width: 7rem; }
 td ul { margin: 0; padding-left: 1rem; }
 .wide td { overflow-wrap: break-word; } .wide td code { overflow-wrap: anywhere; }
@@ -95,7 +96,7 @@ footer { margin-top: 3rem; padding-top: .6rem; border-top: 1px solid var(--line)
   body { max-width: none; padding: 0; font-size: 9.5pt; } h1 { font-size: 18pt; } h2 { margin-top: 1.2rem; }
   nav, .raw { display: none; } .raw-note { display: block; }
   h2, h3, summary { break-after: avoid; } tr, .box { break-inside: avoid; }
-  .diff { font-size: 8pt; border: 0; } .diff ins { font-weight: 600; }
+  .diff { font-size: 8pt; border: 0; }
   .lane span { print-color-adjust: exact; }
   details::details-content { content-visibility: visible; block-size: auto; }
 }
@@ -307,8 +308,8 @@ def _numbers(facts: ReportFacts, checked: LedgerFindings) -> Iterator[tuple[str,
     merged, every = facts.merged
     undone = f", {len(facts.taken_back)} taken back" if facts.taken_back else ""
     yield "Tasks", f"{merged} of {every} merged{undone}" if every else None
-    met = sum(one.result in ("met", "passed") for one in facts.criteria)
-    yield "Criteria", f"{met} of {len(facts.criteria)} met" if facts.criteria else None
+    met, criteria = facts.criteria_met
+    yield "Criteria", f"{met} of {criteria} met" if criteria and facts.workflow != "forge" else None
     final = facts.final_checks
     yield "Checks of the whole", f"{sum(check.passed for check in final)} of {len(final)} passed" if final else None
     if view is not None and view.began is not None:

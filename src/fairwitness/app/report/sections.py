@@ -121,11 +121,13 @@ def proven_part(facts: ReportFacts) -> Html:
 def _criteria(facts: ReportFacts) -> Html:
     if not facts.criteria:
         return soft("No acceptance criterion was judged.")
-    met = sum(one.result in ("met", "passed") for one in facts.criteria)
+    met, every = facts.criteria_met
     if facts.workflow == "forge":
-        said = "The checks of a task decide about all of its criteria together."
+        counted = (
+            f"{met} of {every} criteria belong to tasks whose checks passed; none is judged by a command of its own."
+        )
     else:
-        said = "Fair Witness ran the command of each criterion itself."
+        counted = f"{met} of {every} criteria are met. Fair Witness ran the commands itself."
     drawn = table(
         ("For", "Criterion", "Result", "Evidence"),
         (
@@ -140,7 +142,7 @@ def _criteria(facts: ReportFacts) -> Html:
         nothing="",
         more=f"fairwitness events {facts.run_id}",
     )
-    return joined((el("p", f"{met} of {len(facts.criteria)} criteria are met. {said}"), drawn))
+    return joined((el("p", counted), drawn))
 
 
 def _evidence_of(facts: ReportFacts, one: JudgedCriterion) -> Html | None:
@@ -148,7 +150,7 @@ def _evidence_of(facts: ReportFacts, one: JudgedCriterion) -> Html | None:
     if one.evidence:
         return joined((code(one.evidence, 300), shown))
     passed = _passed(_last_round(facts, one.about))
-    return text(f"{passed} checks of {one.about} passed", 200) if passed else None
+    return text(f"{passed} checks") if passed else None
 
 
 def _named(facts: ReportFacts, name: str) -> Html:
