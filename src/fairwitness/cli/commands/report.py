@@ -14,7 +14,7 @@ from fairwitness.cli.exit_codes import ExitCode
 @click.option("--force", is_flag=True, help="Replace a file that is not a report.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(run: str, out: Path | None, force: bool, as_json: bool) -> int:
-    """Write RUN (default: the latest run) as one HTML file: outcome, diff, evidence, reviews, cost, timeline.
+    """Write RUN (default: the latest run) as one HTML file: outcome, changes, evidence, reviews, cost.
 
     \b
     Examples:
