@@ -94,10 +94,12 @@ def test_one_run_in_detail(repository: Path) -> None:
     assert "\\x1b]0;pwned\\x07" in done.stdout
 
 
-def test_a_node_that_failed_for_good_is_shown_with_its_last_error(repository: Path) -> None:
+def test_a_task_without_attempts_left_is_shown_with_its_last_error(repository: Path) -> None:
     done = fairwitness("status", "run-failed", cwd=repository)
     assert (done.returncode, done.stderr) == (0, "next:  fairwitness dag show run-failed\n")
-    assert "  x  FAILED after attempt 1" in done.stdout.splitlines()
+    assert done.stdout.startswith("run-failed  forge  FAILED: do it\n")
+    assert "failed    x, after 1 attempt: " in done.stdout
+    assert "retry     fairwitness retry x\n" in done.stdout
     assert "because   no attempt left for x" in done.stdout
     assert fits(done.stdout)
 

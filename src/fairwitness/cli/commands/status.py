@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from fairwitness.app.views.feature import FeatureView
     from fairwitness.app.views.workers import RunWorker
 
-COLOURS = {"completed": "green", "executing": "cyan", "failed": "red", "paused": "yellow", "plan review": "yellow"}
+COLOURS = {
+    "completed": "green",
+    "committed": "green",
+    "executing": "cyan",
+    "failed": "red",
+    "paused": "yellow",
+    "plan review": "yellow",
+}
 _GOOD_ENDS = ("completed", "committed")
 _MOST = 8
 _NAMES = 32
@@ -129,17 +136,40 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
         click.echo(json.dumps(plain, indent=2))
         return ExitCode.REACHED
     feature = _feature(root, detail)
-    if feature is not None:
-        from fairwitness.cli.screens.feature import live_lines
+    if detail.view.ended() is not None:
+        _show_closing(root, detail)
+        _show_board(root, detail)
+    else:
+        _show_head(detail, worker)
+        _show_board(root, detail)
+        if feature is not None:
+            from fairwitness.cli.screens.feature import live_lines
 
-        for line in live_lines(feature, width=terminal_width()):
-            click.echo(line)
-    _show_board(root, detail)
-    _show_head(detail, worker)
-    _show_nodes(detail, is_worked_on=worker is not None)
+            for line in live_lines(feature, width=terminal_width())[2:]:  # without the rule and the headline
+                click.echo(line)
+        _show_nodes(detail, is_worked_on=worker is not None)
     _show_events(detail, feature)
     click.echo(f"next:  {following}", err=True)
     return ExitCode.REACHED
+
+
+def _show_closing(root: Path, detail: "RunDetail") -> None:
+    """Show how a run ended or what it waits for, as it is shown at the end of a run."""
+    from fairwitness.app.text import safe_line, seconds_between
+    from fairwitness.app.views.ends import end_lines
+    from fairwitness.app.views.followed_run import follow_run
+    from fairwitness.cli.screens.run import print_lines
+
+    view = detail.view
+    with follow_run(root, view.run_id) as followed:
+        head, *lines = end_lines(followed)
+    word, _, about = head.partition(": ")
+    first = f"{safe_line(view.run_id, 128)}  {view.workflow}  "
+    room = terminal_width() - cells(first) - cells(word) - 2
+    styled = click.style(word, fg=COLOURS.get(view.word), bold=True)
+    click.echo(f"{first}{styled}{f': {cut(about, room)}' if about and room > 0 else ''}")
+    ended = f", ended {age(seconds_between(view.last_time, detail.now))}" if view.last_time and view.is_over else ""
+    print_lines([f"{line}{ended}" if line.startswith("time ") else line for line in lines])
 
 
 def _feature(root: Path, detail: "RunDetail") -> "FeatureView | None":
@@ -172,9 +202,7 @@ def _show_head(detail: "RunDetail", worker: "RunWorker | None") -> None:
     _field("because", safe_line(view.reason or ""), width)
     if view.began is not None and view.last_time is not None:
         began, last = (age(seconds_between(moment, detail.now)) for moment in (view.began, view.last_time))
-        lasted = spell_seconds(seconds_between(view.began, view.last_time))
-        then = f"ended {last} after {lasted}" if view.is_over else f"last event {last}"
-        _field("time", f"began {began}, {then}", width)
+        _field("time", f"began {began}, last event {last}", width)
     _show_tasks(detail, is_worked_on=worker is not None)
     waits = view.waits_for("")
     if worker is not None:
@@ -238,9 +266,12 @@ def _show_events(detail: "RunDetail", feature: "FeatureView | None") -> None:
     if feature is not None:
         from fairwitness.cli.screens.feature import event_lines
 
-        texts = [event_lines(event, feature, terminal_width()) for event in detail.last]
-        for line in [line for one in [lines for lines in texts if lines][-EVENTS:] for line in one]:
-            click.echo(line)
+        texts = [event_lines(event, feature, terminal_width() - 2) for event in detail.last]
+        shown = [lines for lines in texts if lines][-EVENTS:]
+        if shown:
+            click.echo("last events")
+        for line in [line for lines in shown for line in lines]:
+            click.echo(f"  {line}")
         return
     lines = [(event.timestamp, words) for event in detail.last if (words := event_text(event)) is not None]
     if lines:
