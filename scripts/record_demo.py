@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 from rich.console import Console
@@ -13,7 +14,8 @@ from rich.text import Text
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "img" / "demo.svg"
 COLUMNS = 80
-FIRST, LAST = 10, 34
+INDENT = " " * 21
+FIRST, LAST = 12, 32
 """How many lines of the beginning and of the end the picture shows."""
 
 
@@ -24,7 +26,8 @@ def played(folder: Path) -> list[str]:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"the demo failed with exit code {done.returncode}: {done.stderr}")
-    return done.stdout.replace(str(folder), "/tmp").splitlines()
+    lines = done.stdout.replace(str(folder), "/tmp").splitlines()
+    return [part for line in lines for part in (textwrap.wrap(line, COLUMNS, subsequent_indent=INDENT) or [""])]
 
 
 def main() -> int:

@@ -47,8 +47,13 @@ def completed(root: Path, run_id: str = "run-completed", *, step_s: int = 1) -> 
     return walk
 
 
-def fits(text: str, columns: int = 80) -> bool:
-    """Whether every line fits, and nothing in it would be acted upon by a terminal."""
+def fits(text: str, columns: int = 80, *, is_plain: bool = False) -> bool:
+    """Whether every line fits, and nothing in it would be acted upon by a terminal.
+
+    On a plain screen an event is one line, whatever its length, and begins with its time.
+    """
     from fairwitness.cli.screens.columns import cells
 
-    return all(cells(line) <= columns and line.isprintable() for line in text.split("\n"))
+    lines = text.split("\n")
+    wide = [line for line in lines if cells(line) > columns]
+    return all(line.isprintable() for line in lines) and all(is_plain and line[8:11] == "Z  " for line in wide)

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -39,7 +40,8 @@ def test_a_run_asks_at_every_gate_waits_and_goes_on_in_another_process_with_what
     begun = fairwitness(*BEGIN, cwd=till)
     assert begun.returncode == 4
     assert "There are concerns about the request. How do we go on?" in begun.stdout
-    assert "proceed | modify | abandon | other" in begun.stdout
+    for option, text in (("proceed", ""), ("modify", ' --text "…"'), ("abandon", ""), ("other", ' --text "…"')):
+        assert re.search(rf"^{option} +fairwitness answer \S+ {option}{text}$", begun.stdout, re.MULTILINE)
     assert begun.stderr.splitlines()[-1] == "next:  fairwitness inbox"
     assert fits(begun.stdout)
 

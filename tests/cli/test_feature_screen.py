@@ -78,7 +78,7 @@ def test_plain_is_one_line_for_everything_that_ended(tmp_path: Path) -> None:
         "14:30:12Z  step      research       done       7.0s  3 agents   6k tokens",
         "14:30:27Z  step      design review  revised    1.0s: a reviewer wants another design",
         "14:30:29Z  step      design         done       1.0s                        again",
-        "14:30:35Z  waiting   for your answer to gate-post-planning: approve, revise, abort",
+        "14:30:35Z  waiting   gate-post-planning: approve, revise, abort?",
         "14:30:36Z  answer    gate-post-planning: approve, by ada",
         "14:30:42Z  task      task-01        failed   attempt 1, retrying: plain words",
         "14:30:43Z  gate      task-01        blocked  EG-2: 1 passed check, 2 required; not proven: tests",

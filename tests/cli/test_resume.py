@@ -100,7 +100,7 @@ def test_a_run_that_stopped_goes_on_to_its_end(tmp_path: Path, before: tuple[Eve
     assert any(line.startswith("done      1 of 1 task merged") for line in lines)
     assert any(line.endswith("  task      task-01        merged") for line in lines)
     assert done.stderr == f"next:  fairwitness dag show {RUN}\n"
-    assert fits(done.stdout.replace("maintainers@", ""), 90)
+    assert fits(done.stdout, is_plain=True)
     types = types_of(repository)
     assert ("run.resumed" in types) == again
     shown = json.loads(fairwitness("dag", "show", RUN, "--json", cwd=repository).stdout)

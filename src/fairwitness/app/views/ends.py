@@ -28,8 +28,6 @@ _WORDS = {
     "low_confidence": "NOT COMMITTED",
     "abandoned": "ENDED BY YOU",
     "error": "FAILED",
-    "waiting": "WAITING FOR YOU",
-    "plan_review": "WAITING FOR YOU",
 }
 _REPORT = ".autopilot/completion-report.md"
 
@@ -57,9 +55,12 @@ def end_lines(run: FollowedRun) -> list[str]:
 
 
 def _head(view: RunView, feature: FeatureView | None) -> str:
-    is_budget = view.ended() is WatchEnd.BUDGET
-    word = "OUT OF BUDGET" if is_budget else _WORDS.get(view.status) or view.word.upper()
-    if (view.reason or "").startswith(CANCELLED):
+    word = _WORDS.get(view.status) or view.word.upper()
+    if view.ended() is WatchEnd.BUDGET:
+        word = "OUT OF BUDGET"
+    elif view.ended() is WatchEnd.PERSON and view.status != "paused":
+        word = "WAITING FOR YOU"
+    elif (view.reason or "").startswith(CANCELLED):
         word = "CANCELLED"
     if feature is not None:
         sure = feature.ending.confidence if feature.ending is not None else None
@@ -100,9 +101,10 @@ def _question(run: FollowedRun, feature: FeatureView | None) -> Iterator[Field]:
     yield "question", waiting.question.question
     for place, line in enumerate(waiting.question.context.splitlines()[:_ABOUT]):
         yield ("" if place else "about"), line
+    yield "answers", ", ".join(f"{option.id} ({option.description})" for option in waiting.question.options)
     for option in waiting.question.options:
         words = ' --text "…"' if option.id in WANTS_WORDS else ""
-        yield option.id, f"fairwitness answer {run.run_id} {option.id}{words}  # {option.description}"
+        yield option.id, f"fairwitness answer {run.run_id} {option.id}{words}"
 
 
 def _of_feature(view: FeatureView, database: "Database", run: FollowedRun) -> Iterator[Field]:
@@ -148,9 +150,9 @@ def _of_graph(database: "Database", run: FollowedRun) -> Iterator[Field]:
     yield "proven", _proven(database, run.run_id)
     has_work = view.phases.at(PASSED) or view.counts()["merged"]
     if not target or not has_work:
-        yield "result", "nothing is merged; your branch is unchanged"
+        yield "result", "nothing is merged"
         return
-    yield "result", f"branch {target}; your branch is unchanged"
+    yield "result", f"branch {target} holds what was merged"
     yield "merge", f"git merge {target}"
     if view.workflow == AUTOPILOT and (run.root / _REPORT).exists():
         yield "report", _REPORT

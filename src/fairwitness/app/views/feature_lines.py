@@ -117,7 +117,7 @@ def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous:
         case "approval_requested" if is_autonomous:
             return None
         case "approval_requested":
-            return kind_line("waiting", f"for your answer to {name_of(data['gate_id'])}: {_options(data['options'])}")
+            return kind_line("waiting", f"{name_of(data['gate_id'])}: {', '.join(map(name_of, data['options']))}?")
         case "approval_answered":
             who = "automatic" if data["auto_selected"] else f"by {safe_line(data['actor'], 60)}"
             return kind_line("answer", f"{name_of(data['gate_id'])}: {name_of(data['selected_option'])}, {who}")
@@ -142,10 +142,6 @@ def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous:
             return kind_line("commit", f"{safe_line(str(data['commit'])[:12])}, exactly the tree that was proven")
         case _:
             return ""
-
-
-def _options(options: list[object]) -> str:
-    return ", ".join(map(name_of, options))
 
 
 def _call_ended(data: Mapping[str, Any], view: FeatureView) -> str | None:
