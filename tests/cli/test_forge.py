@@ -240,7 +240,8 @@ def asking(tmp_path: Path) -> Run:
     grounds.replans(added(LATER))
     grounds.does(LATER)
     asked = said(grounds.top, *BEGIN, "--approve", code=4)
-    assert "waits for you, about cr-001" in asked.stdout
+    assert "WAITING FOR YOU: " in asked.stdout
+    assert "cr-001" in asked.stdout
     return last_run(grounds.top)
 
 
