@@ -314,9 +314,9 @@ def test_the_report_begins_with_the_outcome_and_has_the_numbers_of_the_screen(
     header = page.header.split(f"feature run {demo.DEMO.slug} ")[1]
     assert header.startswith(begins)
     assert numbers in header
-    (checks,) = re.findall(r"checks +(\d+ of \d+ passed)", played.text)
+    (checks,) = re.findall(r"proven +(\d+ of \d+) checks passed on the whole", played.text)
     (tokens,) = re.findall(r"calls, ([\d,]+) tokens", played.text)
-    assert f"Checks of the whole {checks} " in header
+    assert f"Checks of the whole {checks} passed" in header
     assert f"Tokens {tokens} Ledger intact" in header
     assert "python -m unittest -v tests.test_split" in page.text
     assert "def main(" not in source  # the programs of checks are named, not printed

@@ -147,7 +147,10 @@ def resolve_run_at(root: Path, wanted: str | None, *, workflow: str | None = Non
 def _latest(runs: Sequence[RunView], workflow: str | None) -> str:
     if runs:
         return max(runs, key=lambda run: (run.began or "", run.run_id)).run_id
-    raise UsageError(f"there is no {f'{workflow} ' if workflow else ''}run yet", next_step="fairwitness status")
+    raise UsageError(
+        f"there is no {f'{workflow} ' if workflow else ''}run yet",
+        next_step=f"fairwitness {f'{workflow} REQUEST' if workflow else 'demo'}",
+    )
 
 
 def only_unfinished(database: "Database") -> str | None:

@@ -73,10 +73,11 @@ def show_gates(run_id: str, views: "tuple[GateView, ...]", *, as_json: bool) -> 
     if as_json:
         click.echo(json.dumps([view.plain() for view in views], indent=2, ensure_ascii=False))
     else:
+        names = max((len(view.name) for view in views), default=0) + 1
         for view in views:
             answer = view.answer
             tail = f"  missing: {', '.join(answer.missing)}" if answer.answer == "blocked" else ""
-            click.echo(f"{answer.answer.upper():<8} {view.name:<28} {answer.count} of {answer.threshold}{tail}")
+            click.echo(f"{answer.answer.upper():<8} {view.name:<{names}} {answer.count} of {answer.threshold}{tail}")
         click.echo(f"next:  fairwitness gate explain {run_id} GATE", err=True)
     return ExitCode.GATE_SHUT if any(view.answer.answer == "blocked" for view in views) else ExitCode.REACHED
 

@@ -42,8 +42,7 @@ def command(run: str, out: Path | None, force: bool, as_json: bool) -> int:
         click.echo("next:  fairwitness ledger verify", err=True)
         return ExitCode.UNTRUSTED
     if not as_json:
-        click.echo(
-            f"{safe_line(written.run_id, 128)}: {safe_line(written.outcome, 40)}, {written.bytes:,} bytes", err=True
-        )
+        size = f"{max(1, round(written.bytes / 1000)):,} kB"
+        click.echo(f"{safe_line(written.run_id, 128)}: {safe_line(written.outcome, 40)}, {size}", err=True)
         click.echo("next:  open it in a browser; `fairwitness ledger verify` checks its evidence", err=True)
     return ExitCode.REACHED
