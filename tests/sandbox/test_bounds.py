@@ -190,6 +190,20 @@ def test_too_many_empty_files_end_the_command(bench: Bench, where: str) -> None:
     assert (result.end, result.limit_hit) == (End.LIMIT, "disk")
 
 
+@pytest.mark.req("X2")
+def test_files_are_counted_though_others_delete_as_many(tmp_path: Path) -> None:
+    others, own = tmp_path / "others", tmp_path / "own"
+    others.mkdir()
+    own.mkdir()
+    for number in range(3000):
+        (others / f"{number}").touch()
+    growth = DiskGrowth((str(own),), 1 << 30, 500)
+    for number in range(1000):
+        (own / f"{number}").touch()
+    shutil.rmtree(others)
+    assert eventually(lambda: growth.is_over([]))
+
+
 @real
 def test_a_limit_of_files_that_others_make_is_not_the_commands(bench: Bench) -> None:
     over = threading.Event()

@@ -1,8 +1,9 @@
 """Check a process tree about twenty times a second against its limits: processes, memory, CPU time, disk.
 
-Disk use is checked in two steps. The used space of the file system is cheap to read, but other processes write there
-too, so it is only the trigger. Then what the command itself wrote is counted: files changed since it started, and
-unnamed files (created and unlinked) that it holds open.
+Disk use is checked in two steps. The used space of the file system is cheap to read, but other processes write and
+delete there too, so it is only the trigger. Then what the command itself wrote is counted: files changed since it
+started, and unnamed files (created and unlinked) that it holds open. They are also counted without a trigger from time
+to time, because others may delete as much as the command writes.
 """
 
 import contextlib
@@ -23,8 +24,9 @@ _ENTRIES = 400_000
 """The most files that are counted; above it the growth of the file system decides."""
 _SLACK_NS = 1_000_000_000
 _BLOCK = 512
-_REST = 10
-"""After a count within the limit, the next one waits this many times as long as the count took."""
+_REST, _LONG_REST, _LEAST_S = 10, 50, 1.0
+"""After a count within the limit, the next one waits this many times as long as the count took; without a trigger it
+waits the longer time, and at least a second."""
 
 
 class DiskUsage(NamedTuple):
@@ -47,6 +49,7 @@ class DiskGrowth:
         self._used = [_used(folder) for folder in folders]
         self._since = int(system_clock().timestamp() * 1e9) - _SLACK_NS
         self._next_count = 0.0
+        self._next_untriggered = time.monotonic() + _LEAST_S
 
     def is_over(self, pids: Sequence[int]) -> bool:
         """Return whether the command has written more than the limit; `pids` are its living processes."""
@@ -54,11 +57,13 @@ class DiskGrowth:
         if any(amount.is_over(self._limit, CERTAIN_DISK) for amount in grown):
             return True
         began = time.monotonic()
-        if began < self._next_count or not any(amount.is_over(self._limit) for amount in grown):
+        is_triggered = began >= self._next_count and any(amount.is_over(self._limit) for amount in grown)
+        if not is_triggered and began < self._next_untriggered:
             return False
         is_over = self.written(pids).is_over(self._limit)
         ended = time.monotonic()
         self._next_count = ended + (ended - began) * _REST
+        self._next_untriggered = ended + max(_LEAST_S, (ended - began) * _LONG_REST)
         return is_over
 
     def written(self, pids: Sequence[int]) -> DiskUsage:
