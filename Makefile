@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=1
 # tests wait for processes a third of their time, so three share two cores
 WORKERS ?= 3
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=1
 AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fairwitness-test-agents
 QUICK := tests/rules tests/contracts tests/kit tests/cli/test_columns.py tests/cli/test_feature_screen.py \
   tests/cli/test_autopilot_screen.py tests/app/test_feature_look.py tests/app/test_verify_outputs.py
