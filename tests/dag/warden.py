@@ -21,7 +21,7 @@ from typing import Any
 
 PRELOADED = (
     "fairwitness.agents.backends.cassette",
-    "fairwitness.app.assembly.dispatch",
+    "fairwitness.app.assembly.parts",
     "fairwitness.app.assembly.backends",
     "fairwitness.dag.executor",
     "fairwitness.engine.dbos_engine",

@@ -19,7 +19,7 @@ from fairwitness.db.base import Database, Value
 from fairwitness.db.postgres import PostgresDatabase
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.engine.base import EngineError, ExecutionStatus, Flow, Json, RunInfo
-from fairwitness.engine.bodies import Bodies
+from fairwitness.engine.database import Bodies
 from fairwitness.engine.dbos_engine import stranded
 from fairwitness.engine.gates import Gates
 from fairwitness.engine.leases import DEAD_AFTER_S, Leases

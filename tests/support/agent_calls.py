@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fairwitness.app.assembly.dispatch import DispatchDepsFactory
+from fairwitness.app.assembly.parts import DispatchDepsFactory
 from fairwitness.contracts.common.budgets import NO_CAPS, BudgetCaps
 from fairwitness.contracts.common.policy import RetryPolicy
 from fairwitness.contracts.verify.run_settings import RunSettings

@@ -15,9 +15,9 @@ from fairwitness.git.worktrees import Worktrees
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.dispatch.model import DispatchDeps
+from fairwitness.runs.feature.actions import AgentCall, call_all
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.call_briefs import brief_of
-from fairwitness.runs.feature.calls import AgentCall, call_all
 from fairwitness.runs.feature.decisions import take_decision
 from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairwitness.agents.base import Backend
 from fairwitness.agents.cassette_file import name_of
-from fairwitness.app.assembly.dispatch import DispatchDepsFactory
+from fairwitness.app.assembly.parts import DispatchDepsFactory
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import NO_CAPS, BudgetCaps
 from fairwitness.contracts.common.events import EventData

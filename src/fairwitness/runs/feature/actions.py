@@ -3,9 +3,11 @@
 Every action can be repeated after a crash: it finds what it did and does the rest.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
 from fairwitness.contracts.common.decisions import Advance, AskHuman, ErrorCause, Replan, Retry, RetryOf, Revert, Revise
 from fairwitness.contracts.common.evidence import Observation, Phase, SandboxTier
 from fairwitness.contracts.common.tools import Role
@@ -23,13 +25,14 @@ from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.errors import FairWitnessError, InternalError, NotReady, UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.rules.feature_events import PlannedCall
+from fairwitness.rules.feature_events import PlannedCall, instance_of
 from fairwitness.rules.gates import is_verified
+from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.runs.dispatch.records import ended
+from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.bundle import prove_whole, write_bundle
 from fairwitness.runs.feature.call_briefs import SCOPES, brief_of, code_findings
-from fairwitness.runs.feature.calls import AgentCall, call_all
 from fairwitness.runs.feature.commit import commit_whole
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.decisions import TakenDecision
@@ -49,6 +52,30 @@ from fairwitness.runs.feature.tasks import (
 from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.verify.subject import VerifyDeps
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCall:
+    """One call: its brief, and the commit of its worktree."""
+
+    call: PlannedCall
+    brief: Brief
+    at: str
+
+
+async def call_all(context: FeatureContext, caller: AgentCaller, asks: Sequence[AgentCall]) -> None:
+    """Make calls in parallel and store each answer as it arrives."""
+    await caller.together([partial(_ask, context, caller, ask) for ask in asks])
+
+
+async def _ask(context: FeatureContext, caller: AgentCaller, ask: AgentCall) -> None:
+    call = ask.call
+    position = DispatchPosition(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
+    done = await caller.ask_once(ask.brief, position, ask.at)
+    if done.outcome.status is OutcomeStatus.OVER_BUDGET:
+        return
+    await run_blocking(store, context, ask.brief.role, instance_of(call.step, call.instance), done)
+
 
 RunGraph = Callable[[int], Awaitable[GraphEnd]]
 """Executes the graph with this number to its end."""
