@@ -198,8 +198,9 @@ def test_a_run_is_paused_from_another_process_and_goes_on(tmp_path: Path) -> Non
 def test_a_run_that_fails_says_why_and_goes_on_when_it_is_given_another_chance(tmp_path: Path) -> None:
     grounds = Grounds.lay_out(tmp_path, ONE, THEN, settings="\n[forge]\nmax_attempts = 1\n")
     grounds.plans(planned(Node("tasks")))
-    grounds.record(Role.CAPTAIN, "captain-1", [Turn("A plan.", submitted=planned(LOOP))] * 2, 2)
-    grounds.plans(planned(ONE, THEN), 3)
+    for number in (2, 3):  # an answer that is none is asked for once more
+        grounds.record(Role.CAPTAIN, "captain-1", [Turn("A plan.", submitted=planned(LOOP))] * 2, number)
+    grounds.plans(planned(ONE, THEN), 4)
     grounds.does(ONE, worked(part("task-001", "no good\n")))
     top = grounds.top
     planless = said(top, *BEGIN, "--approve", code=1)

@@ -133,8 +133,8 @@ def resolve_run(database: "Database", wanted: str | None, *, workflow: str | Non
         )
     setting = "" if os.environ.get(URL) else f"; to see runs in Postgres, set {URL}"
     raise UsageError(
-        f"there is no run {visible(wanted)!r} in {database.name}",
-        next_step=f"`fairwitness status` lists the runs{setting}",
+        f"there is no run {visible(wanted)!r}",
+        next_step=f"`fairwitness status` lists the runs in {database.name}{setting}",
     )
 
 
