@@ -124,7 +124,6 @@ def test_the_longest_way_goes_by_estimates_and_leaves_out_what_is_not_asked_for(
     [
         (("run-goin",), 2, "there is no run 'run-goin'"),
         (("run-going", "--dot", "--json"), 2, "choose one"),
-        ((), 2, "missing argument"),
     ],
 )
 def test_what_cannot_be_shown_is_said(repository: Path, arguments: tuple[str, ...], code: int, words: str) -> None:

@@ -125,12 +125,12 @@ def test_gates_are_shown_with_what_is_missing(repository: Path) -> None:
     done = fairwitness("ledger", "gates", "last", cwd=repository)
     assert done.returncode == 1
     assert done.stdout == snapshot("""\
-OPEN     EG-1:task-03                 1 of 1
-BLOCKED  EG-2:task-03                 2 of 3  missing: readiness-secrets (not run), 1 more passing check
-OPEN     EG-3:login-code-review       3 of 3
-OPEN     EG-4:login-code-review       0 of 0
-OPEN     EG-5:login-code-review       3 of 3
-OPEN     EG-6:login-code-review       2 of 2
+OPEN     EG-1:task-03            1 of 1
+BLOCKED  EG-2:task-03            2 of 3  missing: readiness-secrets (not run), 1 more passing check
+OPEN     EG-3:login-code-review  3 of 3
+OPEN     EG-4:login-code-review  0 of 0
+OPEN     EG-5:login-code-review  3 of 3
+OPEN     EG-6:login-code-review  2 of 2
 """)
     assert fairwitness("ledger", "gates", RUN, "--size", "Standard", cwd=repository).returncode == 0
 
@@ -159,7 +159,7 @@ with     '2026-02-26T14:30:00Z', 'login-code-review', 'review', 1
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("gate", "explain", RUN, "EG-9"), 2, "there is no gate 'EG-9'"),
+        (("gate", "explain", RUN, "EG-9"), 2, f"run {RUN} has no gate 'EG-9'"),
         (("gate", "explain", "nobody", "EG-1"), 2, "the ledger has no run 'nobody'"),
         (("gate", "explain", RUN, "EG-1:task-99"), 2, "the run has no gate 'EG-1:task-99' yet"),
         (("ledger", "query", "songs"), 2, "there is no query called 'songs'"),

@@ -82,7 +82,7 @@ def test_a_run_without_decisions_cannot_be_replayed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [((), "no run given"), (("2026-01-01T00:00:00Z",), "has no run"), (("--file", "none.db"), "there is no file")],
+    [(("2026-01-01T00:00:00Z",), "there is no run"), (("--file", "none.db"), "there is no file")],
 )
 def test_what_cannot_be_meant_is_refused(repository: Path, arguments: tuple[str, ...], told: str) -> None:
     done = fairwitness("replay", *arguments, cwd=repository)

@@ -53,7 +53,7 @@ def test_a_plan_that_waits_for_approval_leaves_four(bare: Path) -> None:
     walk.close()
     done = fairwitness("resume", "run-1", cwd=bare)
     assert done.returncode == 4
-    assert "waits for you, to approve its plan" in done.stdout
+    assert "waits     for you, to approve its plan" in done.stdout
 
 
 def test_several_unfinished_runs_are_listed_and_leave_two(bare: Path) -> None:

@@ -96,7 +96,10 @@ def _question(run: FollowedRun, feature: FeatureView | None) -> Iterator[Field]:
         waiting = None
     if waiting is None:
         asked = feature.question if feature is not None else None
-        yield "question", f"{asked.gate}: {', '.join(asked.options)}" if asked is not None else ""
+        if asked is not None:
+            yield "question", f"{asked.gate}: {', '.join(asked.options)}"
+        else:
+            yield "waits", f"for {run.view.waits_for('')}"
         return
     yield "question", waiting.question.question
     for place, line in enumerate(waiting.question.context.splitlines()[:_ABOUT]):
