@@ -100,7 +100,7 @@ def a_plan_that_would_write_what_the_run_is_held_to_is_refused(run: Run) -> None
 def a_score_without_a_decimal_is_no_score(run: Run) -> None:
     assert run.statuses()["1"] == "failed"
     outcomes = run.outcomes()
-    for name in ("rate-1-1-1", "rate-1-1-1-1"):
+    for name in ("rate-1-1-1", "rate-1-1-1-try-2"):
         assert outcomes[name].status is OutcomeStatus.INVALID_ANSWER
         assert outcomes[name].problems[0].startswith("alignment_score: expected ")
     (failed,) = said_of(run, "1", "phase_failed")

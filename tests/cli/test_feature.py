@@ -142,7 +142,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(till: Path) -> None:
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            if "task-01 started" in line:
+            if "  task-01        started" in line:
                 process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -196,12 +196,13 @@ class Grounds:
         for number, answer in enumerate(answers, start=1):
             self.record(Role.CAPTAIN, f"captain-{request}", (Turn("An answer.", submitted=answer),), number)
 
-    def does(self, node: Node, turns: Sequence[Turn] | None = None, *, attempt: int = 1) -> None:
-        """What the agent of an attempt does; well, if nothing is said."""
+    def does(self, node: Node, turns: Sequence[Turn] | None = None, *, attempt: int = 1, sessions: int = 1) -> None:
+        """What the agent of an attempt does; well, if nothing is said. A call that failed is made in two sessions."""
         is_refinery = node.agent == "refinery"
         role = Role.REFINERY if is_refinery else ROLE_OF[int(node.agent)]
         well = refined() if is_refinery else worked(part(node.id))
-        self.record(role, f"{node.id}-{attempt}", well if turns is None else turns)
+        for number in range(1, sessions + 1):
+            self.record(role, f"{node.id}-{attempt}", well if turns is None else turns, number)
 
     def record(self, role: Role, instance: str, turns: Sequence[Turn], number: int = 1) -> None:
         """Puts a recording in place."""
