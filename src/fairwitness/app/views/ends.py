@@ -98,7 +98,7 @@ def _question(run: FollowedRun, feature: FeatureView | None) -> Iterator[Field]:
         asked = feature.question if feature is not None else None
         if asked is not None:
             yield "question", f"{asked.gate}: {', '.join(asked.options)}"
-        else:
+        elif run.view.status != "paused":  # a paused run says why below, and its next command continues it
             yield "waits", f"for {run.view.waits_for('')}"
         return
     yield "question", waiting.question.question
