@@ -172,12 +172,19 @@ def test_a_completed_run_stays_so(top: Path) -> None:
 @pytest.mark.req("A4")
 def test_a_run_whose_breaker_cools_down_leaves_three_with_the_time_left(top: Path) -> None:
     begun(top)
-    until = (system_clock() + timedelta(minutes=5)).isoformat()
-    tell(top, started("1"), event(CircuitBreakerOpened, setting="same_error_threshold", value=5, cooldown_until=until))
+    until = system_clock() + timedelta(minutes=5)
+    tell(
+        top,
+        started("1"),
+        event(CircuitBreakerOpened, setting="same_error_threshold", value=5, cooldown_until=until.isoformat()),
+    )
     tell(top, paused())
     for arguments in (("autopilot", "resume"), ("resume", RUN)):
         done = said(top, *arguments, code=3)
-        assert re.search(r"is open for another \dm \d+s", done.stderr)
+        found = re.search(r"is open for another (\d)m (\d+)s", done.stderr)
+        assert found is not None, done.stderr
+        left = timedelta(minutes=int(found[1]), seconds=int(found[2]))
+        assert until - system_clock() - timedelta(seconds=1) <= left < timedelta(minutes=5)
     assert "breaker open" in said(top, "autopilot", "status").stdout
     assert types_of(top)[-1] == "run_halted"
 

@@ -33,7 +33,7 @@ from fairwitness.verify.subject import SubjectOutcome, verify_subject
 from fairwitness.verify.verification import VerificationResult
 from verify.subjects import PRICES, RUN, SETTINGS, World, branch, make
 
-SLEEPS = "4321.25"
+SLEEPS = f"4321.{os.getpid()}"  # other test processes sleep as well
 Opened = Callable[[], World]
 
 
@@ -413,9 +413,6 @@ def test_a_stop_ends_it_within_a_second_and_leaves_no_process(tmp_path: Path, wo
     assert isinstance(error, VerificationStopped), error
     assert isinstance(moment, float)
     assert moment - asked < 1
-    deadline = time.monotonic() + 2  # a killed process may be listed for a moment longer
-    while asleep() and time.monotonic() < deadline:
-        time.sleep(0.02)
     assert asleep() == []
     assert here.left() == []
     assert here.rows("executions") == [], "what was cut off is on no record"

@@ -86,15 +86,16 @@ def answer(done: Dispatched, shape: type[C]) -> C | StepFailureCause:
     problem = outcome.problems[0] if outcome.problems else outcome.status.value
     if outcome.status is OutcomeStatus.OVER_BUDGET:
         raise over_budget(problem)
-    if outcome.status is not OutcomeStatus.OK or outcome.answer is None:
-        category = _CATEGORIES.get(outcome.status, FailureCategory.TOOL_FAILURE)
-        return StepFailureCause(category=category, first_line=problem.strip() or outcome.status.value)
     try:
-        return shape.model_validate(outcome.answer)
+        found = done.answer(shape)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the answer"
         return StepFailureCause(category=FailureCategory.COORDINATION_FAILURE, first_line=f"{place}: {first['msg']}")
+    if found is None:
+        category = _CATEGORIES.get(outcome.status, FailureCategory.TOOL_FAILURE)
+        return StepFailureCause(category=category, first_line=problem.strip() or outcome.status.value)
+    return found
 
 
 _REFUSED = re.compile(r"the (?P<level>\w+) has (?P<cap>\d+) (?P<what>\w+), (?P<used>\d+) are used")

@@ -127,17 +127,8 @@ def record(
     now = context.now()
 
     def observation(of: str, kind: str, *, holds: bool, said: Sequence[str]) -> Observation:
-        return Observation(
-            run_id=context.run_id,
-            task_id=task,
-            key=of,
-            kind=kind,
-            subject=task,
-            holds=holds,
-            detail={"found": list(said)},
-            tree=tree,
-            observed_at=now,
-        )
+        found = {"found": list(said)}
+        return context.observation(of, kind, task, found, now, holds=holds, task_id=task, tree=tree)
 
     def write(record: Record) -> None:
         record.observation(observation(key, KIND, holds=not found, said=found))

@@ -37,8 +37,8 @@ class StoredGraph(NamedTuple):
     documents: Mapping[str, str]
     """The text that each node's agent gets."""
     settings: Mapping[str, Any]
-    """The settings in force when the run began (checks, agents, digest of the configuration). They do not change
-    afterwards."""
+    """What a workflow keeps beside its graph, as it was when the graph began; a forge run with an order keeps nothing,
+    since its order has the settings."""
 
 
 def plain_graph(
