@@ -6,6 +6,7 @@ READY := .venv/.ready
 WORKERS ?= 3
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=1
 AGENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fairwitness-test-agents
+SOAK ?= /var/tmp/fairwitness-soak
 QUICK := tests/rules tests/contracts tests/kit tests/cli/test_columns.py tests/cli/test_feature_screen.py \
   tests/cli/test_autopilot_screen.py tests/app/test_feature_look.py tests/app/test_verify_outputs.py
 SLICE ?= $(shell sh scripts/slice-number)
@@ -14,7 +15,7 @@ SLICE_SECONDS ?= 240
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test check fmt format lint types imports dead docs docs-write schemas full slice costs \
-  sweep test-kills test-faults test-agents test-real mutate bench lock clean
+  sweep soak test-kills test-faults test-agents test-real mutate bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -50,6 +51,10 @@ costs: setup ## measure what tests cost, one case of each function, and write te
 
 sweep: setup ## run every case of every family except the kill and fault sweeps (an hour)
 	FAIRWITNESS_WIDTH=sweep $(PYTEST) --timeout=1800 --ignore=tests/feature --ignore=tests/forge --ignore=tests/autopilot
+
+soak: setup ## disturb runs of the three demos on one Postgres; a part continues the last: MINUTES=5 SEED=1 FINISH=1
+	PYTHONPATH=tests nice -n 10 $(BIN)/python -m soak --folder $(SOAK) --minutes $(or $(MINUTES),5) \
+	  --seed $(or $(SEED),1) $(if $(FINISH),--finish)
 
 test-kills: setup ## kill runs of forge and autopilot at every point, a dozen times each (an hour)
 	FAIRWITNESS_WIDTH=sweep $(PYTEST) --timeout=1800 -rP -k "in_turn" tests/forge/test_kills.py tests/autopilot/test_kills.py

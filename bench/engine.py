@@ -151,7 +151,7 @@ def _workers() -> bool:
         return False
     print(f"\ntasks of {TASK_S:g} s on Postgres, {CAP} at a time in each worker")
     met = []
-    with postgres.server(Path(tempfile.gettempdir())) as url:
+    with postgres.server() as url:
         for workers, tasks in TASKS.items():
             address = url.replace("/postgres?", f"/bench_{workers}?")
             _make_database(url, f"bench_{workers}")

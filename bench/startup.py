@@ -11,6 +11,9 @@ from bench.measure import medians, report
 
 FAIRWITNESS = str(Path(sys.executable).with_name("fairwitness"))
 
+RESUME = "fairwitness.app.runs.drive, fairwitness.app.assembly.feature_runner, fairwitness.workflows.feature, dbos"
+"""What a process imports before the first new step of a feature run."""
+
 
 def run() -> bool:
     """Prints the ratios of the first answer."""
@@ -27,6 +30,7 @@ def run() -> bool:
                 "fairwitness --help": lambda: start(FAIRWITNESS, "--help"),
                 "fairwitness status": lambda: start(FAIRWITNESS, "status"),
                 "fairwitness schema list": lambda: start(FAIRWITNESS, "schema", "list"),
+                "imports of a resumed feature run": lambda: start(sys.executable, "-c", f"import {RESUME}"),
             },
             rounds=30,
         )

@@ -25,7 +25,9 @@ from fairwitness.rules.feature_routes import (
     StepRoute,
     default_choice,
 )
+from fairwitness.rules.provider_faults import MEANINGS
 from fairwitness.rules.report_comparison import DIAGNOSTIC_MOVES, TEST_MOVES
+from fairwitness.rules.repository_settings import SETTINGS, TrustClass
 from fairwitness.rules.review import RESOLUTIONS, VERDICT_OF
 from fairwitness.rules.risk import RED_WORDS, colour_of
 
@@ -57,6 +59,11 @@ GATE_WORDS = {
         "required checks that passed, or are red in exactly what was red before; nothing worse, nothing missing",
         "all of them, and at least 1",
     ),
+    Gate.PERSON_APPROVES: (
+        "a person, or the captain of a forge run, gave an answer with which the run goes on",
+        "1 answer",
+    ),
+    Gate.PHASE_PASSES: ("a phase of autopilot completed, or a person passed it", "1 event"),
 }
 
 
@@ -211,6 +218,23 @@ def retry() -> str:
     return f"## Retry\n\n{causes}\n### Every loop has an end\n\n{loops}\n{iterations}"
 
 
+def provider_faults() -> str:
+    """What an error of a model's provider means."""
+    rows = _table(
+        ("fault", "what a person reads", "then", "costs", "what to do"),
+        (
+            (fault.value, row.words, row.action.value, row.charge.value, row.next_step)
+            for fault, row in MEANINGS.items()
+        ),
+    )
+    return (
+        "## Faults of a provider\n\n"
+        "*wait*: the gateway repeats the request when the provider answers again; *ask again*: the agent repeats it;\n"
+        "both interrupt the run (exit code 3) after `agents.gateway.provider_wait_s`. *stop* interrupts it at once.\n"
+        f"*fail*: the call fails, as by a cause above.\n\n{rows}"
+    )
+
+
 def confidence() -> str:
     """What each trouble allows at most."""
     limits = [
@@ -300,7 +324,27 @@ def _move(move: ItemChange | None) -> str:
     return "" if move is None else f"**{move.value}**" if move in BAD else move.value
 
 
-SECTIONS: list[Callable[[], str]] = [gates, moves, routing, review, retry, confidence, risk]
+def trust() -> str:
+    """Which settings of a repository need trust."""
+    rows = [
+        (
+            f"`{setting.path}`",
+            setting.needs.value + (f" (weakest first: {', '.join(map(str, setting.order))})" if setting.order else ""),
+            setting.effect,
+            "" if setting.needs is TrustClass.FREE else setting.without.value,
+        )
+        for setting in SETTINGS
+    ]
+    return (
+        "## Settings that need trust\n\n"
+        "A setting of a repository's `fairwitness.toml` is compared with the value in force without that file: your\n"
+        "own, else the default. `*` stands for a name, `[]` for each table of a list. Keys, key commands and\n"
+        "addresses on other machines are refused in a repository's file, trusted or not.\n\n"
+        f"{_table(('setting', 'needs trust', 'what a trusted value does', 'without trust'), rows)}"
+    )
+
+
+SECTIONS: list[Callable[[], str]] = [gates, moves, routing, review, retry, provider_faults, confidence, risk, trust]
 """Whoever adds a rule adds its section here."""
 
 

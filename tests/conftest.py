@@ -39,10 +39,19 @@ OpenDatabase = Callable[[], Database]
 """Opens the test's database; each call a connection of its own."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def user_state_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state directory of the tests, so that none writes into the developer's own; also for longer fixtures."""
+    folder = tmp_path_factory.mktemp("user-state")
+    os.environ["XDG_STATE_HOME"] = str(folder)
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def own_environment() -> Iterator[None]:
+def own_environment(user_state_home: Path) -> Iterator[None]:
     """What a test sets in the environment does not reach the next one."""
     before = dict(os.environ)
+    os.environ["XDG_STATE_HOME"] = str(user_state_home)
     yield
     os.environ.clear()
     os.environ.update(before)
@@ -57,14 +66,14 @@ def own_home(own_environment: None, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """The address of a server that lives as long as the tests."""
     if postgres.binaries() is None:
         reason = "there is no Postgres on this machine (apt-get install postgresql)"
         if os.environ.get(postgres.REQUIRED):
             pytest.fail(reason)
         pytest.skip(reason)
-    with postgres.server(tmp_path_factory.mktemp("postgres")) as url:
+    with postgres.server() as url:
         yield url
 
 

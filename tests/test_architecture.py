@@ -15,6 +15,7 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from support.fixtures import ROOT
+from support.state import own_state
 
 SOURCE = ROOT / "src" / "fairwitness"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -77,7 +78,7 @@ def test_help_is_printed_without_a_single_library(tmp_path: Path) -> None:
 
 
 def test_status_loads_neither_contracts_nor_engine(tmp_path: Path) -> None:
-    with contextlib.closing(Ledger.open_file(tmp_path / ".fairwitness" / "evidence.db")) as ledger:
+    with contextlib.closing(Ledger.open_file(own_state(tmp_path) / "evidence.db")) as ledger:
         for workflow, type_, data in (
             (Workflow.FEATURE, "run_started", {"slug": "a", "mode": "autonomous", "base_commit": "b"}),
             (Workflow.FORGE, "run.created", {"request": "a"}),
@@ -96,10 +97,32 @@ def test_status_loads_neither_contracts_nor_engine(tmp_path: Path) -> None:
         assert not {name for name in loaded if name.startswith(("fairwitness.contracts", "fairwitness.engine"))}
 
 
+def test_the_remark_about_refs_in_the_closing_block_loads_no_contracts() -> None:
+    program = "import sys, fairwitness.app.views.ends, fairwitness.git.ledger_heads; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+    assert "fairwitness.git.ledger_heads" in loaded
+    assert [name for name in loaded if name == "pydantic" or name.startswith("fairwitness.contracts")] == []
+
+
 def test_what_only_agents_need_is_loaded_only_when_one_is_asked(tmp_path: Path) -> None:
     heavy = {"pydantic_ai", "acp", "starlette", "uvicorn", "httpx", "httpx2", "openai", "anthropic", "google.genai"}
     for arguments in (("--help",), ("agents", "list"), ("agents", "show", "judge"), ("doctor",)):
         assert not _modules_after(*arguments, folder=tmp_path) & heavy, arguments
+
+
+_RECURSING = ("os.walk(", "shutil.rmtree(", ".rglob(")
+_OWN_FILES = ("kit/folder_trees.py", "demo/bundle.py", "verify/discovery/programs/")
+"""Where they may be named: the module that replaces them, our own package data, and programs inside the sandbox."""
+
+
+def test_no_tree_of_others_is_walked_by_a_function_that_recurses() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)}: {name}"
+        for path in architecture.source_files()
+        for name in _RECURSING
+        if name in path.read_text() and not str(path.relative_to(SOURCE)).startswith(_OWN_FILES)
+    ]
+    assert found == [], "use kit.folder_trees: a command may leave more nested folders than Python's stack is deep"
 
 
 ONE_IMPORTER_MODULES = 128
@@ -115,6 +138,21 @@ def _sources() -> dict[str, ast.Module]:
         )
         for path in architecture.source_files()
     }
+
+
+def test_resuming_a_feature_run_loads_no_other_workflow() -> None:
+    """Imports come before the first step, so each costs everybody who resumes."""
+    names = "fairwitness.app.runs.drive, fairwitness.app.assembly.feature_runner, fairwitness.workflows.feature"
+    told = subprocess.run(
+        [sys.executable, "-c", f"import sys, {names}; print('\\n'.join(sys.modules))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    others = ("fairwitness.runs.autopilot", "fairwitness.runs.forge", "fairwitness.app.run_records.autopilot", "dbos")
+    assert [
+        name for name in told.stdout.split() if name.startswith((*others, "pydantic_ai", "openai", "anthropic"))
+    ] == []
 
 
 def test_fewer_modules_have_a_single_importer_than_before() -> None:

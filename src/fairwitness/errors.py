@@ -4,8 +4,11 @@ FairWitnessError
 ├── BadDocument          a text is not an acceptable document (position and reason)
 ├── UsageError           the request makes no sense as given (exit 2)
 ├── NotReady             the environment lacks something (exit 3)
+│   ├── Interrupted      a run stopped because of the machine; it can be resumed when that is mended
+│   ├── ProviderAway     the provider of a model cannot be used now, or not with these settings
 │   └── DatabaseUnusable the database is missing, foreign, newer, corrupt or stays locked
-│       └── DatabaseBusy another process held it too long; a later try may succeed
+│       ├── DatabaseBusy another process held it too long; a later try may succeed
+│       └── DatabaseAway the server cannot be reached or ended the connection
 ├── RowRefused           a constraint of the database refused a row
 ├── EventsBroken         the events of a run contradict each other (exit 6)
 ├── LedgerTampered       the ledger was changed after it was written (exit 6)
@@ -22,9 +25,26 @@ FairWitnessError
 import errno
 from dataclasses import dataclass
 
-_MACHINE_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
-_FULL = "No space left on device"
-"""How programs that Fair Witness runs, such as git, report a full disk."""
+_DISK_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+_MACHINE_NUMBERS = _DISK_NUMBERS | {
+    errno.ENOMEM,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ESTALE,
+    errno.EAGAIN,  # no further process can be started
+}
+_DISK_WORDS = (
+    "No space left on device",
+    "Out of diskspace",
+    "Disk quota exceeded",
+    "Read-only file system",
+    "database or disk is full",
+    "attempt to write a readonly database",
+    "(ENOSPC)",
+    "(EROFS)",
+)
+"""How libraries and programs that Fair Witness runs, such as SQLite and git, report a full or read-only disk."""
 
 
 class FairWitnessError(Exception):
@@ -57,8 +77,22 @@ def is_machine_fault(error: BaseException) -> bool:
     (True, False)
     """
     if isinstance(error, FairWitnessError):
-        return error.is_machine_fault or _FULL in error.what
+        cause = error.__cause__ or error.__context__  # also if the message hides it
+        if error.is_machine_fault or is_disk_fault(error):
+            return True
+        return isinstance(cause, OSError) and is_machine_fault(cause)
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _MACHINE_NUMBERS)
+
+
+def is_disk_fault(error: BaseException) -> bool:
+    """Return whether a full or read-only disk is the reason of an error, which passes as soon as there is room.
+
+    >>> is_disk_fault(DiskRefused("cannot write x: Read-only file system")), is_disk_fault(OSError(errno.EIO, ""))
+    (True, False)
+    """
+    if isinstance(error, OSError):
+        return error.errno in _DISK_NUMBERS
+    return isinstance(error, FairWitnessError) and any(word in error.what for word in _DISK_WORDS)
 
 
 class BadDocument(FairWitnessError):
@@ -82,12 +116,24 @@ class NotReady(FairWitnessError):
     is_machine_fault = True
 
 
+class Interrupted(NotReady):
+    """A run stopped because of the machine that it runs on; it has not failed and can be resumed."""
+
+
+class ProviderAway(NotReady):
+    """The provider of a model refuses or does not answer; no agent is at fault, and what was not used is not paid."""
+
+
 class DatabaseUnusable(NotReady):
     """A database that cannot be used in its current state; nothing was written to it."""
 
 
 class DatabaseBusy(DatabaseUnusable):
     """Another process held the database for too long; nothing was written, and a later try may succeed."""
+
+
+class DatabaseAway(DatabaseUnusable):
+    """The database server cannot be reached, or ended the connection; what was not committed was not written."""
 
 
 class RowRefused(FairWitnessError):

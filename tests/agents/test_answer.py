@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwitness.agents.answer import NO_ANSWER, find_answer, read_answer, with_known
+from fairwitness.agents.answer import EMPTY, NO_ANSWER, find_answer, read_answer, with_known
 from fairwitness.contracts.common.vocabulary import CompletionStatus
 from support.fixtures import value_of
 
@@ -49,7 +49,8 @@ def test_the_last_block_of_a_text_is_the_answer(text: str, value: dict[str, Any]
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", NO_ANSWER),
+        ("", EMPTY),
+        (" \n", EMPTY),
         ("All tests pass. Trust me: it works.", NO_ANSWER),
         ('```json\n{"a": 1}\n```\n```json\n{"a": \n```', "cannot be read"),
         ("```json\n[1, 2]\n```", "not a mapping"),

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from agents.jobs import GOOD, Kept, job
 from fairwitness.agents.base import AgentJob, AgentTurn, Backend, Session
-from fairwitness.agents.driver import BudgetCut, drive
+from fairwitness.agents.driver import DispatchCut, drive
 from fairwitness.contracts.agents.dispatch import (
     DispatchOutcome,
     EnforcementTier,
@@ -108,6 +108,21 @@ def test_a_bad_answer_is_asked_for_once_more_with_what_is_wrong(tmp_path: Path) 
     outcome = driven(backend, job(tmp_path))
     assert (outcome.status, outcome.asked) == (OutcomeStatus.OK, 2)
     assert "concerns" in backend.prompts[1]
+
+
+@pytest.mark.req("X3")
+def test_an_answer_that_fits_its_contract_and_cannot_be_used_is_asked_for_once_more(tmp_path: Path) -> None:
+    def objects(answer: dict[str, Any]) -> tuple[str, ...]:
+        return () if answer["notes"] == "mended" else ("notes: `python3 -c` cannot be run",)
+
+    mended = {**GOOD, "notes": "mended"}
+    backend = Talker([said(GOOD), said(mended)])
+    outcome = driven(backend, replace(job(tmp_path), check=objects))
+    assert (outcome.status, outcome.answer) == (OutcomeStatus.OK, mended)
+    assert "notes: `python3 -c` cannot be run" in backend.prompts[1]
+    stubborn = driven(Talker([said(GOOD), said(GOOD)]), replace(job(tmp_path), check=objects))
+    assert (stubborn.status, stubborn.answer) == (OutcomeStatus.INVALID_ANSWER, None)
+    assert stubborn.problems == ("notes: `python3 -c` cannot be run",)
 
 
 @pytest.mark.req("X3")
@@ -220,8 +235,8 @@ def test_a_session_that_does_not_stop_when_asked_is_taken_down(tmp_path: Path) -
 @pytest.mark.req("P12")
 def test_a_spent_budget_ends_the_dispatch_whatever_the_agent_answers(tmp_path: Path) -> None:
     async def run(reply: Reply) -> DispatchOutcome:
-        cut = BudgetCut()
-        asyncio.get_running_loop().call_later(0.1, cut.make, "of 1000 tokens, 1000 are used")
+        cut = DispatchCut()
+        asyncio.get_running_loop().call_later(0.1, cut.over_budget, "of 1000 tokens, 1000 are used")
         return await drive(Talker([reply]), job(tmp_path), cut=cut)
 
     async def late() -> AgentTurn:
@@ -232,3 +247,16 @@ def test_a_spent_budget_ends_the_dispatch_whatever_the_agent_answers(tmp_path: P
         outcome = asyncio.run(run(reply))
         assert (outcome.status, outcome.answer) == (OutcomeStatus.OVER_BUDGET, None)
         assert outcome.problems == ("of 1000 tokens, 1000 are used",)
+
+
+@pytest.mark.req("P12")
+def test_the_time_that_a_dispatch_waits_for_its_provider_is_not_its_own(tmp_path: Path) -> None:
+    async def late() -> AgentTurn:
+        await asyncio.sleep(0.6)
+        return said(GOOD)
+
+    made = job(tmp_path, wall_s=0.3)
+    assert driven(Talker([late]), made).status is OutcomeStatus.TIMED_OUT
+    made = replace(job(tmp_path, wall_s=0.3), waited=lambda: 60.0)
+    outcome = driven(Talker([late]), made)
+    assert (outcome.status, outcome.duration_ms) == (OutcomeStatus.OK, 0)

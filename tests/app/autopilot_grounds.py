@@ -112,7 +112,7 @@ def order_of(top: Path, phases: tuple[str, ...], *flags: RunFlag, run_id: str = 
     """What a run over these phases would be begun with."""
     repository = Repository.open(top)
     ground = read_project(repository, fixed())
-    ledger = ledger_in(state_of(repository))
+    ledger = ledger_in(state_of(repository), repository)
     try:
         earlier = earlier_phases(ended_phases(ledger, repository, 95), ground.roadmap)
     finally:
@@ -137,7 +137,8 @@ def order_of(top: Path, phases: tuple[str, ...], *flags: RunFlag, run_id: str = 
 @contextmanager
 def opened(top: Path, run_id: str = RUN, *, clock: Clock | None = None) -> Iterator[AutopilotLog]:
     """The book of a run."""
-    ledger = ledger_in(state_of(Repository.open(top)))
+    repository = Repository.open(top)
+    ledger = ledger_in(state_of(repository), repository)
     try:
         yield AutopilotLog(ledger, run_id) if clock is None else AutopilotLog(ledger, run_id, clock=clock)
     finally:

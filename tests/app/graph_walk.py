@@ -28,6 +28,7 @@ from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.graph_run import AttemptStage, GraphRun
 from fairwitness.rules.schedule import collected, ready_nodes
 from fairwitness.runs.graph.log import GraphLog
+from support.state import own_state
 
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
 COMMIT, TREE = "b" * 40, "c" * 40
@@ -75,7 +76,7 @@ class Walk:
         seconds = count(0, step_s)
         clock: Callable[[], datetime] = lambda: MOMENT + timedelta(seconds=next(seconds))  # noqa: E731
         if isinstance(where, Path):
-            where = Ledger.open_file(where / ".fairwitness" / "evidence.db", clock=clock)
+            where = Ledger.open_file(own_state(where) / "evidence.db", clock=clock)
         self.ledger = where
         self.log = GraphLog(self.ledger, dag.runId, clock=clock)
         self.log.begin(

@@ -14,6 +14,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.feature_decision import decide
 from rules.build import facts as looked_up
 from rules.build import task as ordinary_task
+from support.state import own_state
 
 RUN = "2026-02-26T14:30:00Z"
 MOMENT = datetime(2026, 2, 26, 14, 30, tzinfo=UTC)
@@ -33,7 +34,7 @@ class FeatureWalk:
         self.run_id, self._seconds = run_id, 0
         self.clock: Callable[[], datetime] = lambda: MOMENT + timedelta(seconds=self._seconds)
         if isinstance(where, Path):
-            where = Ledger.open_file(where / ".fairwitness" / "evidence.db", clock=self.clock)
+            where = Ledger.open_file(own_state(where) / "evidence.db", clock=self.clock)
         self.ledger = where
 
     def close(self) -> None:
@@ -76,14 +77,14 @@ class FeatureWalk:
             settings_hash=HASH,
         )
 
-    def see(self, key: str, kind: str, detail: dict[str, Any]) -> None:
+    def see(self, key: str, kind: str, detail: dict[str, Any], *, subject: str = "x") -> None:
         """An observation."""
         seen = Observation(
             run_id=self.run_id,
             task_id=None,
             key=key,
             kind=kind,
-            subject="x",
+            subject=subject,
             holds=True,
             detail=detail,
             tree=None,

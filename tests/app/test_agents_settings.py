@@ -16,6 +16,7 @@ from fairwitness.contracts.agents.role import ModelClass
 from fairwitness.contracts.agents.settings import AgentsSettings, BackendSettings, ModelChoice, ProviderKind
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import NotReady, UsageError
+from support.trust import trust
 
 pytestmark = pytest.mark.req("X3")
 
@@ -47,7 +48,10 @@ def read(folder: Path, project: str | None = None, user: str | None = None) -> t
         place.parent.mkdir(exist_ok=True)
         if text is not None:
             place.write_text(text)
-    return agents_settings(top, ROLES, user=theirs)
+    if project is not None:
+        trust(top)
+    read = agents_settings(top, ROLES, user=theirs)
+    return read.settings, read.digest
 
 
 def nobody(name: str) -> Probe:

@@ -47,7 +47,7 @@ def test_a_committed_run_says_what_was_proven_and_how_to_undo_it(tmp_path: Path)
     assert said.keys() >= ALWAYS | {"proven", "review", "undo", "degraded"}
     assert said["asked"] == "Log in: People want to log in."
     assert said["done"] == "1 of 1 task merged"
-    assert said["proven"].endswith("passed on the whole change, run by Fair Witness")
+    assert said["proven"] == "1 of 2 checks passed in all attempts, run by Fair Witness"
     assert said["review"] == "1 of 2 reviewers approve"
     assert said["cost"] == "6 agent calls, 12,600 tokens, $0.01"
     assert said["time"] == "1m 11s"

@@ -67,7 +67,7 @@ def test_the_steps_are_those_of_the_rules_in_their_order() -> None:
 def test_the_whole_plan_is_there_before_anything_happened() -> None:
     view = FeatureView(RUN)
     assert [step.state for step in view.steps.values()] == ["waiting"] * len(Step)
-    assert (view.word, view.tasks(), view.running(), view.is_over) == ("running", [], [], False)
+    assert (view.word, view.started_tasks(), view.running(), view.is_over) == ("running", [], [], False)
 
 
 @pytest.mark.parametrize("run", [finished, going])
@@ -84,12 +84,12 @@ def test_it_says_what_a_fold_of_all_events_says(tmp_path: Path, run: type[Featur
         name: call.status.value if call.status else None for name, call in state.dispatches.items()
     }
     assert view.tokens == sum(call.tokens for call in state.dispatches.values())
-    assert {task.name: task.attempt for task in view.tasks()} == {
+    assert {task.name: task.attempt for task in view.started_tasks()} == {
         name: task.attempts[-1].attempt for name, task in state.tasks.items()
     }
     assert [kind for kind, _ in view.degradations] == [each.kind.value for each in state.degradations]
     assert view.commit == state.commit
-    assert (view.ending is None) == (state.ending is None)
+    assert view.is_over == (state.ending is not None)
     assert view.decisions == state.decisions
 
 
@@ -97,11 +97,10 @@ def test_a_run_that_ended_says_how(tmp_path: Path) -> None:
     walk = finished(tmp_path)
     view = detail(walk)
     walk.close()
-    assert view.ending is not None
-    assert (view.word, view.ending.confidence, view.ending.commit) == ("committed", "Medium", COMMIT)
+    assert (view.word, view.confidence, view.commit) == ("committed", "Medium", COMMIT)
     assert view.steps["step-3b"].revised == 1
     assert view.steps["step-3b"].state == "done"
-    assert [(task.name, task.word, task.attempt) for task in view.tasks()] == [("task-01", "merged", 2)]
+    assert [(task.name, task.word, task.attempt) for task in view.started_tasks()] == [("task-01", "merged", 2)]
     gate = view.gates["EG-2", "task-01"]
     assert (gate.is_open, gate.counted, gate.threshold) == (True, 2, 2)
     assert view.question is None
@@ -112,7 +111,7 @@ def test_what_runs_now_is_told_with_its_task(tmp_path: Path) -> None:
     view = detail(walk)
     walk.close()
     assert len(view.running()) == 6
-    assert [(task.word, task.is_under_way) for task in view.tasks()] == [("working", True)]
+    assert [(task.word, task.is_under_way) for task in view.started_tasks()] == [("working", True)]
     assert view.steps["step-5"].state == "running"
     assert view.steps["step-5"].seconds(LATER) > 500
 
@@ -123,7 +122,7 @@ def test_a_task_goes_through_its_stages_and_back(tmp_path: Path) -> None:
     words = []
 
     def word() -> str:
-        return detail(walk).tasks()[0].word
+        return detail(walk).started_tasks()[0].word
 
     about: dict[str, Any] = {"task": "t", "phase": "1", "nodeId": "t", "attemptId": 1}
     walk.move("t", "PENDING", "RUNNING", 1)
@@ -194,7 +193,12 @@ def test_the_stream_of_the_folds_is_taken_in_too() -> None:
     view = FeatureView(FEATURE_RUN)
     for envelope in stream(Workflow.FEATURE, FEATURE_RUN, FEATURE):
         view.apply_event(event_of(**dict(envelope)))
-    assert (view.word, view.iteration, view.refused, view.exhausted) == ("committed", 1, 1, ["tokens: 120 of 100"])
+    assert (view.word, view.iteration, view.refused, view.exhausted_budgets) == (
+        "committed",
+        1,
+        1,
+        ["tokens: 120 of 100"],
+    )
 
 
 @pytest.mark.req("F5")

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from fairwitness.app.settings.tables import feature_settings
-from fairwitness.app.settings.verify import _TABLES, verify_settings
+from fairwitness.app.settings.verify import TABLES, verify_settings
 from fairwitness.contracts.common.policy import OnExhausted
 from fairwitness.contracts.common.vocabulary import Risk
 from fairwitness.contracts.feature.order import Dirty, FeatureSettings, KeepArtifacts
 from fairwitness.errors import UsageError
+from support.trust import trust
 
 EVERYTHING = """
 [feature]
@@ -44,6 +45,8 @@ def read(folder: Path, project: str | None = None, user: str | None = None) -> F
         path.parent.mkdir(exist_ok=True)
         if text is not None:
             path.write_text(text)
+    if project is not None:
+        trust(top)
     return feature_settings(top, user=theirs)
 
 
@@ -74,7 +77,7 @@ def test_every_setting_can_be_said(tmp_path: Path) -> None:
 
 
 def test_the_tables_stand_beside_those_of_verify(tmp_path: Path) -> None:
-    assert set(FeatureSettings.model_fields) < set(_TABLES)
+    assert set(FeatureSettings.model_fields) < set(TABLES)
     assert read(tmp_path, f"[verify]\nmutants = 5\n{EVERYTHING}").policy.researchers == 3
     assert verify_settings(tmp_path / "checkout", user=tmp_path / "nowhere")[0].mutants == 5
 

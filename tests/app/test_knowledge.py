@@ -10,6 +10,7 @@ from fairwitness.errors import UsageError
 from fairwitness.kit import yaml_text
 from fairwitness.runs.feature.memory import Memory, MemoryEntry
 from fairwitness.store.artifacts import Store
+from support.state import own_state
 
 RUN = "2026-02-26T14:30:00Z"
 
@@ -20,13 +21,13 @@ def _entry(key: str, value: str) -> MemoryEntry:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / ".fairwitness").mkdir()
+    own_state(tmp_path)
     return tmp_path
 
 
 @pytest.mark.req("P10")
 def test_everything_known_is_listed_the_newest_first(root: Path) -> None:
-    Memory(Store(root / ".fairwitness")).remember([_entry("build", "make all"), _entry("tests", "make test")])
+    Memory(Store(own_state(root))).remember([_entry("build", "make all"), _entry("tests", "make test")])
     assert file_of(root) == root / ".fairwitness" / "knowledge.yaml"
     assert knowledge_in(root) == (
         KnowledgeEntry("command", "tests", "make test", RUN, ()),
@@ -45,7 +46,7 @@ def test_what_no_agent_is_shown_says_why(root: Path) -> None:
 
 @pytest.mark.req("P10")
 def test_what_is_forgotten_is_gone_and_what_was_never_known_is_an_error(root: Path) -> None:
-    Memory(Store(root / ".fairwitness")).remember([_entry("build", "make all")])
+    Memory(Store(own_state(root))).remember([_entry("build", "make all")])
     assert forget(root, "build").value == "make all"
     assert knowledge_in(root) == ()
     with pytest.raises(UsageError, match="there is no knowledge entry 'build'"):

@@ -14,10 +14,10 @@ from app.report_ledgers import COMMIT, HOSTILE, RUN, TREE, FeatureWalk, finished
 from app.report_pages import SECTIONS, Page, is_sound, reaches_nothing
 from fairwitness.app.report.builder import OBSERVED, read_run, write_report
 from fairwitness.app.report.html import ROWS, el, fields, folded, table, text
-from fairwitness.app.report.model import Check, judged_checks
 from fairwitness.app.report.page import LARGEST_PAGE, MARK, STYLE
 from fairwitness.app.report.page import page as page_of
 from fairwitness.app.report.raw_evidence import SECTIONS as MOST_TASKS
+from fairwitness.app.views.checks import Check, judged_checks
 from fairwitness.app.views.feature import HARNESS
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Workflow

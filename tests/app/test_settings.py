@@ -11,6 +11,7 @@ from fairwitness.app.settings.verify import user_file, verify_settings
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.verify.checks import DeclaredCheck, ReportFormat, VerifySettings
 from fairwitness.errors import UsageError
+from support.trust import trust
 
 EVERYTHING = """
 [verify]
@@ -43,6 +44,7 @@ def read(folder: Path, project: str | None = None, user: str | None = None) -> t
     theirs.parent.mkdir(exist_ok=True)
     if project is not None:
         (top / "fairwitness.toml").write_text(project)
+        trust(top)
     if user is not None:
         theirs.write_text(user)
     return verify_settings(top, user=theirs)
@@ -171,7 +173,7 @@ def test_a_secret_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None
         (b"[verify]\na = " + b"1" * 5000, "is not TOML"),
         (b"[verify]\nx\x00 = 1", "is not TOML"),
         (b"#" * 300_000, "larger than"),
-        (b"[verify]\n" + b".".join([b"a"] * 3000) + b" = 1\n", "expected"),
+        (b"[verify]\n" + b".".join([b"a"] * 3000) + b" = 1\n", "more than 100 parts"),
     ],
     ids=lambda value: repr(value[:20]),
 )

@@ -55,6 +55,8 @@ def report(**differs: Any) -> VerifyReport:
         "notes": (),
         "changed": 1,
         "duration_ms": 1200,
+        "ledger_head": "7:" + "a" * 64,
+        "anchored": "in git and in the user's state directory",
         "next": "fairwitness ledger gates verify-1",
     }
     return VerifyReport(**(ordinary | differs))

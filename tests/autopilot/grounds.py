@@ -35,9 +35,10 @@ from fairwitness.agents.cassette_file import Cassette, name_of, spell
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.runs.begin_autopilot import PhasesRequest, begin_autopilot
 from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, CassetteTurn
-from fairwitness.demo.repository import commit_files
+from fairwitness.demo.bundle import commit_files
 from fairwitness.runs.autopilot.own_files import gitignore_with
 from feature.grounds import git
+from support.trust import trust
 
 Calls = Sequence[tuple[str, Document]]
 Answer = Document | Callable[[Document], Document]
@@ -108,6 +109,7 @@ class Grounds:
             ".planning/config.json": json.dumps(_CONFIG, indent=2) + "\n",
         }
         top = commit_files(root / "catalogue", files, subject="feat: a catalogue", committed_at=MOMENT)
+        trust(top)
         git(top, "config", "user.name", "Ada")
         git(top, "config", "user.email", "ada@example.org")
         grounds = Grounds(top, root / "cassettes", team)

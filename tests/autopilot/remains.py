@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, Phase
 from fairwitness.contracts.common.ids import run_ref
 from fairwitness.runs.autopilot.state_file import rendered, whole_state
 from fairwitness.store.layout import autopilot
-from feature.remains import Content, Reader, assert_left, document, read_content
+from feature.remains import Content, Reader, assert_left, document, read_content, rows_in
 
 FOLDERS = (".autopilot", ".planning")
 CHECKPOINT = "checkpoint_written"
@@ -54,18 +54,23 @@ def target_of(run_id: str) -> str:
 def content_of(repository: Path, run_id: str) -> Content:
     """Reads all of it, with what stands in each file of the run, on each branch, and in each commit's message.
 
-    Left out are the events by which the state file is announced: it is written as often as somebody carries the run
-    on, and every life writes it once more where the one before was killed between the event and the file. The state
-    itself is left out with them, since it lists them; `assert_clean` holds it to be the fold of all events, and those
-    are compared.
+    Left out are signs of life: during a long step the state file is announced every 45 seconds, and how long a step
+    takes differs. The state itself is left out with them, since it lists them; `assert_clean` holds it to be the fold
+    of all events, and those are compared.
     """
     reader = _Reader(repository, run_id)
-    found = read_content(repository, reader, tip=target_of(run_id), files=_files(repository, run_id, reader))
-    announced = f'"type": "{CHECKPOINT}"'
-    return found._replace(
-        course=[row for row in found.course if announced not in row],
-        rows=Counter({row: number for row, number in found.rows.items() if announced not in row}),
-    )
+    files = _files(repository, run_id, reader)
+    return read_content(repository, reader, tip=target_of(run_id), files=files, left_out=_signs_of_life(repository))
+
+
+def _signs_of_life(repository: Path) -> set[int]:
+    """The checkpoints that no event of the same record comes before: of one record, all have the same moment."""
+    told = rows_in(repository, "SELECT seq, type, timestamp FROM events ORDER BY seq")
+    return {
+        int(row["seq"])
+        for before, row in pairwise(told)
+        if row["type"] == CHECKPOINT and row["timestamp"] != before["timestamp"]
+    }
 
 
 def _files(repository: Path, run_id: str, reader: _Reader) -> Iterator[str]:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(1800)  # each process that tests makes its own 
 
 SOMETIMES = frozenset(
     {
-        *("engine.lease.beat", "engine.body.beat", "git.pool.displaced", "git.pool.taken"),
+        *("engine.lease.beat", "engine.body.beat", "git.pool.displaced", "git.pool.taken", "autopilot.checkpoint"),
     }
 )
 """Points that not every run passes: signs of life come every few seconds, and the pool is full or is not."""
@@ -31,12 +31,19 @@ PURPOSES = ("baseline", "after", "command-1", "command-2")
 POINTS = (
     *("autopilot.codebase", "autopilot.learnings", "autopilot.moved", "autopilot.kept", "autopilot.written"),
     *("autopilot.step.begun", "autopilot.step.recorded", "autopilot.returned"),
-    *("autopilot.checkpoint", "autopilot.backup", "autopilot.state"),
+    *("autopilot.backup", "autopilot.state"),
     *("autopilot.graph", "autopilot.execution", "autopilot.check", "autopilot.checks", "autopilot.discrepancy"),
     *("agent.put-back", "autopilot.diagnostic", "autopilot.reverted"),
     *("autopilot.ended", "autopilot.metrics", "autopilot.report", "autopilot.archive", "autopilot.archived"),
     "autopilot.swept",
-    *("dispatch.started", "dispatch.driven", "dispatch.audited", "dispatch.kept", "dispatch.finished"),
+    *(
+        "dispatch.started",
+        "dispatch.driven",
+        "dispatch.answered",
+        "dispatch.audited",
+        "dispatch.kept",
+        "dispatch.finished",
+    ),
     *("engine.file.made", "engine.tables.made", "engine.queue.made", "engine.lease.joined", "engine.lease.left"),
     *("engine.queued", "engine.taken", "engine.body.entered", "engine.step.recorded", "engine.body.left"),
     "engine.outcome.written",
@@ -47,7 +54,9 @@ POINTS = (
     *("git.worktree.quarantined", "git.worktree.unmarked", "git.worktree.forgetting", "git.worktree.forgotten"),
     *("graph.target", "graph.prepared", "graph.committed"),
     *("ledger.record.inserted", "ledger.record.linked", "ledger.record.committed"),
+    *("ledger.anchor.row", "ledger.anchor.line", "ledger.anchor.ref"),
     *("store.write.opened", "store.write.written", "store.write.synced", "store.write.renamed"),
+    *("store.append.opened", "store.append.written", "store.append.synced"),
     *("verify.turn.taken", "verify.begun", "verify.checked-out", "verify.concluded", "verify.turn.left"),
     *(f"verify.ran.{purpose}" for purpose in PURPOSES),
     *(f"verify.recorded.{purpose}" for purpose in PURPOSES),
@@ -88,6 +97,7 @@ TOGETHER: tuple[str, ...] = tuple(
     point for point in POINTS if point.startswith(("autopilot.", "dispatch.", "git.", "graph.", "verify."))
 )
 """Points at which it matters that others are at work."""
+REPORTED = "batch_completion_report"
 ALONE_CHAINS, TOGETHER_CHAINS = 12, 5
 """How many runs the points are dealt out to: about a dozen each."""
 needs_minutes = pytest.mark.width("sweep")  # each takes a minute or two
@@ -167,6 +177,20 @@ def test_killed_as_it_waits_and_as_it_is_answered_a_run_goes_on_with_the_verdict
     assert run.statuses() == {"1": "completed"}
     assert "Human Verdict: Phase 1" in run.file(autopilot.LEARNINGS)
     assert_archived(run.top, run.run_id)
+
+
+@pytest.mark.req("A19", "P16")
+def test_killed_before_it_reports_a_run_is_left_to_a_person_only_after_its_report(tmp_path: Path) -> None:
+    catalogue = Catalogue.lay_out(tmp_path)
+    put_to_a_person(catalogue, 1, "part")
+    run = catalogue.begin("all", "--complete")
+    assert _resumed(run, "autopilot.moved#2") == KILLED  # the phase is deferred, and nothing is reported yet
+    assert (run.statuses(), run.events(REPORTED)) == ({"1": "needs_human_verification"}, [])
+    assert _resumed(run) == ExitCode.WAITS_FOR_PERSON
+    assert len(run.events(REPORTED)) == 1
+    assert fairwitness("verdict", "1", "pass", cwd=run.top).returncode == ExitCode.REACHED
+    assert _resumed(run) == ExitCode.REACHED
+    assert len(run.events(REPORTED)) == 2
 
 
 @pytest.mark.req("P16")

@@ -90,7 +90,7 @@ def what_is_out_of_scope_is_not_written(run: Run) -> None:
 
 def a_plan_that_would_write_what_the_run_is_held_to_is_refused(run: Run) -> None:
     assert [each["error"] for each in said_of(run, "4", "step_failed")] == [
-        "part: .planning/REQUIREMENTS.md is what the run is held to, and nobody writes it",
+        "part: .planning/REQUIREMENTS.md binds the run and must not be written",
         "part: ** is a pattern and names no file",
     ]
     assert [name for name in run.outcomes() if name.startswith("plan_check-4")] == ["plan_check-4-1-3"]

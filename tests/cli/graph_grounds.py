@@ -16,6 +16,7 @@ from fairwitness.runs.graph.log import GraphLog
 from fairwitness.sandbox.probe import probe
 from support.graph.begin import begin_graph
 from support.graph.team import RUN, Task, dag_of, documents_of, lay_out, record
+from support.state import own_state
 
 TARGET = f"fairwitness/{RUN}/target"
 NEEDS_SANDBOX = pytest.mark.skipif(not probe().tiers, reason="nothing here can keep a command in")
@@ -43,7 +44,7 @@ def begun(root: Path, *tasks: Task, run_id: str = RUN, slow_s: int | None = None
 
 def tell(repository: Path, *events: EventData, run_id: str = RUN) -> None:
     """Something happens in a run that nobody carries."""
-    ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(repository) / "evidence.db")
     try:
         GraphLog(ledger, run_id).write(lambda _now: events)
     finally:

@@ -26,6 +26,7 @@ from fairwitness.errors import (
 )
 from fairwitness.kit.documents import Format, render
 from support.fixtures import SEEDS, edited, value_of
+from support.state import own_state
 
 
 @pytest.fixture
@@ -193,7 +194,7 @@ def test_status_in_a_fresh_repository_says_what_comes_next(tmp_path: Path) -> No
 def test_a_foreign_evidence_database_is_refused_and_not_written_to(tmp_path: Path, content: bytes | None) -> None:
     import sqlite3
 
-    (tmp_path / ".fairwitness").mkdir()
+    own_state(tmp_path)
     database = tmp_path / ".fairwitness" / "evidence.db"
     if content is None:
         with sqlite3.connect(database) as connection:

@@ -20,6 +20,7 @@ from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.forge.change_requests import emit, extend, request_of
 from fairwitness.runs.forge.log import ForgeLog
+from support.state import own_state
 
 RUN = "run-2026-02-26-143000"
 ADA = "Ada <ada@example.org>"
@@ -154,7 +155,7 @@ def test_a_person_rejects_with_a_reason(repo: Path) -> None:
 
 @pytest.mark.req("F4")
 def test_whoever_emitted_it_cannot_approve_it(repo: Path) -> None:
-    ledger = Ledger.open_file(repo / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(repo) / "evidence.db")
     emit(ForgeLog(ledger, RUN), ADA, 1, [request()])
     ledger.close()
     refused = cr("approve", "cr-003", cwd=repo)
@@ -183,7 +184,7 @@ def test_what_was_refused_and_what_was_added_is_shown(repo: Path) -> None:
         plain = {"specs": [], "tasks": [], "overlay": overlay, "assumptions": [], "open_questions": []}
         return CaptainReturn.model_validate(plain)
 
-    ledger = Ledger.open_file(repo / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(repo) / "evidence.db")
     log = ForgeLog(ledger, RUN)
     assert extend(log, "cr-001", answer({"from": "r-2", "to": "nowhere"}), "captain")
     assert extend(log, "cr-001", answer({"from": "r-2", "to": "task-03"}), "captain") == ()

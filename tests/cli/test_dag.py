@@ -18,6 +18,7 @@ from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.status import DagStatus, RunState
 from fairwitness.rules.dag import COUNTED, run_counts
+from support.state import own_state
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def test_a_run_without_a_graph_and_a_graph_that_was_tampered_with(repository: Pa
     from fairwitness.contracts.common.vocabulary import Workflow
     from fairwitness.ledger.ledger import Ledger
 
-    ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(repository) / "evidence.db")
     ledger.record("other", lambda record: record.event(Workflow.FEATURE, "x", {}, timestamp="2026-02-26T14:30:00Z"))
     ledger.close()
     done = fairwitness("dag", "show", "other", cwd=repository)
@@ -150,7 +151,7 @@ def test_a_run_without_a_graph_and_a_graph_that_was_tampered_with(repository: Pa
     connection.close()
     done = fairwitness("dag", "show", "run-failed", cwd=repository)
     assert (done.returncode, done.stdout) == (6, "")
-    assert "its graph cannot be read" in done.stderr
+    assert "run run-failed: observation graph does not fit this version" in done.stderr
 
 
 @pytest.mark.req("F3")

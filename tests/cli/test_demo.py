@@ -20,6 +20,8 @@ from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective
 from fairwitness.store.layout.feature import FeatureLayout
 from support import demo_feature as demo
+from support.gates import assert_gates_are_explained
+from support.state import take_for_the_same
 from support.summaries import assert_summaries
 
 pytestmark = pytest.mark.timeout(300)  # the fixtures play whole runs, on a machine that may be busy
@@ -87,6 +89,7 @@ def lied(tmp_path_factory: pytest.TempPathFactory) -> Played:
 def copied(told: Played, tmp_path: Path) -> Iterator[Path]:
     """A copy of its repository, to be changed."""
     shutil.copytree(told.repository, tmp_path / "till", symlinks=True)
+    take_for_the_same(tmp_path)
     yield tmp_path / "till"
     shutil.rmtree(tmp_path / "till")
 
@@ -157,7 +160,11 @@ def test_every_gate_is_printed_with_what_it_counted(told: Played) -> None:
     for subject, word, counted in (
         ("task-01", "open", r"EG-1: \d+ baseline checks, 1 required"),
         ("task-03", "open", r"EG-2: \d+ passed checks, 3 required"),
-        ("task-04", "blocked", r"EG-2: \d+ passed checks, 2 required; not proven: tests \(regressed\), regressions"),
+        (
+            "task-04",
+            "blocked",
+            r"EG-2: \d+ passed checks, 2 required; not proven: tests \(regressed\): tests",
+        ),
         ("task-04", "open", r"EG-2: \d+ passed checks, 2 required"),
         ("code-review", "open", "EG-3: 3 reviewers, 3 required"),
         ("design-review", "open", "EG-4: 0 blockers"),
@@ -183,6 +190,54 @@ def test_whatever_is_refused_has_a_reason(how: str, request: pytest.FixtureReque
     refused = [line for line in played.lines if re.search(r"Z  \w+ +\S+ +(failed|blocked|refused) ", line)]
     assert len(refused) >= 2
     assert all(re.search(r"(no retry left|retrying|not proven|: ).*\w", line) for line in refused), refused
+
+
+@pytest.mark.req("P7")
+@pytest.mark.parametrize("how", ["told", "lied"])
+def test_every_gate_of_an_event_is_explained_under_its_name_and_as_it_was_decided(
+    how: str, request: pytest.FixtureRequest
+) -> None:
+    played: Played = request.getfixturevalue(how)
+    listed = json.loads(fairwitness("ledger", "gates", "last", "--json", cwd=played.repository).stdout)
+    known = {gate["name"].replace(":", ".", 1): gate for gate in listed}
+    events = json.loads(fairwitness("events", "last", "--json", cwd=played.repository).stdout)
+    said = [event["data"] for event in events if event["type"] == "gate_evaluated"]
+    assert len(said) > 10
+    for data in said:  # the last one counts
+        last = [other for other in said if other["gate"] == data["gate"]][-1]
+        gate = known[data["gate"]]
+        assert (gate["answer"] == "open", gate["count"], gate["threshold"]) == (
+            last["open"],
+            last["count"],
+            last["threshold"],
+        )
+    assert {"gate-post-planning", "EG-1.task-04", "EG-2.task-04"} <= assert_gates_are_explained(
+        played.repository
+    ).keys()
+
+
+@pytest.mark.req("F5", "P7")
+def test_log_report_and_closing_block_name_the_failing_test_and_why_it_failed(lied: Played) -> None:
+    test, why = "tests.test_receipt.Cash.test_a_receipt_for_cash", "AssertionError"
+    for line in (r"task +task-04 +failed", r"gate +task-04 +blocked +EG-2"):
+        assert re.search(rf"Z  {line}.*{re.escape(test)} \({why}", lied.stdout), line
+    block = " ".join(lied.stdout.rpartition("\n\n")[2].split())
+    assert f"passed before the change and fails now: tests: {test} ({why}" in block
+    assert f"failed task-04, after 3 attempts: tests (regressed): {test} ({why}" in block
+    run_id = json.loads(fairwitness("status", "last", "--json", cwd=lied.repository).stdout)["run_id"]
+    assert f"explain fairwitness gate explain {run_id} EG-2:task-04" in block
+    explained = fairwitness("gate", "explain", run_id, "EG-2:task-04", cwd=lied.repository)
+    assert explained.returncode == 1
+    assert re.search(
+        rf"^failed +tests \(regressed\): .*\n +- {re.escape(test)}\n +{why}", explained.stdout, re.MULTILINE
+    )
+    shown = json.loads(fairwitness("task", "show", "task-04", "--json", cwd=lied.repository).stdout)
+    assert [test in attempt["reason"] for attempt in shown["attempts"]] == [True] * 3
+    assert "The receipt shows vouchers" in shown["document"]
+    _, page = demo_page(lied.repository)
+    assert f"{test} ({why}" in " ".join(page.text.split())
+    for text in (LAYOUT.evidence_bundle, LAYOUT.verification_report("task-04")):
+        assert test in (lied.repository / text).read_text()
 
 
 def test_the_demo_shows_what_it_promises(told: Played) -> None:
@@ -327,7 +382,8 @@ def test_the_report_begins_with_the_outcome_and_has_the_numbers_of_the_screen(
 def test_the_report_of_a_lie_says_first_that_it_was_refused_and_why(lied: Played) -> None:
     _, page = demo_page(lied.repository)
     header = page.header
-    lie = "task-04, attempts 1, 2, 3: the report says that tests passed after the change; it failed for the harness."
+    said = "the report says that tests passed after the change; it failed when Fair Witness ran it"
+    lie = f"task-04, attempts 1, 2, 3: {said}."
     places = [header.index(part) for part in ("Refused", "did not commit it.", lie, "Without enough evidence: task-04")]
     assert places == sorted(places)
     assert "Refused: task-04, attempt 3; not part of the result" in page.text.split("What changed")[2]
@@ -362,3 +418,28 @@ def test_a_lie_has_nothing_to_be_rolled_back(lied: Played) -> None:
     assert done.returncode == 2, done.stdout
     assert done.stderr.startswith("fairwitness: ")
     assert "\nnext:  " in done.stderr
+
+
+def _prompt(repository: Path, role: str, instance: str, number: int) -> str:
+    """The first prompt of the n-th dispatch of a role, from its stored transcript."""
+    with closing(open_ledger(repository)) as ledger:
+        (run_id,) = ledger.runs()
+        ended = [row.detail for row in ledger.observations(run_id, "dispatch-ended")]
+    own = [each for each in ended if (each["role"], each["instance"]) == (role, instance)]
+    digest = own[number - 1]["transcript"].removeprefix("sha256:")
+    lines = (repository / ".fairwitness" / "outputs" / digest).read_text().splitlines()
+    return next(str(entry["text"]) for entry in map(json.loads, lines) if entry["kind"] == "prompt")
+
+
+@pytest.mark.req("P9")
+def test_a_retry_and_the_planner_are_told_why_the_attempt_before_failed(told: Played) -> None:
+    first, second = (_prompt(told.repository, "implementer", "task-04", number) for number in (1, 2))
+    broken = "tests.test_receipt.Cash.test_a_receipt_for_cash"
+    assert broken not in first
+    for prompt in (second, _prompt(told.repository, "planner", "planner", 2)):
+        assert broken in prompt
+        assert "AssertionError" in prompt
+        assert 'File "tests/test_receipt.py", line ' in prompt
+        assert "The change of the last attempt, which was discarded" in prompt
+        assert "+++ b/till/receipt.py" in prompt
+        assert "What the verifier said about it" in prompt

@@ -11,6 +11,7 @@ from fairwitness.contracts.feature.knowledge import KnowledgeType
 from fairwitness.kit import yaml_text
 from fairwitness.runs.feature.memory import FILE, Memory, MemoryEntry
 from fairwitness.store.artifacts import Store
+from support.state import own_state
 
 RUN = "2026-02-26T14:30:00Z"
 _CALL = """
@@ -34,10 +35,10 @@ def _knowledge(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / ".fairwitness").mkdir()
+    own_state(tmp_path)
     kinds = (("build", "make all"), ("tests", "make test"))
     entries = [MemoryEntry(type=KnowledgeType.COMMAND, key=key, value=value, run_id=RUN) for key, value in kinds]
-    Memory(Store(tmp_path / ".fairwitness")).remember(entries)
+    Memory(Store(own_state(tmp_path))).remember(entries)
     return tmp_path
 
 

@@ -13,6 +13,7 @@ from cli.runner import fairwitness
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.ledger.ledger import Ledger
 from ledger.samples import execution
+from support.state import own_state
 
 VERIFIED = "verify-20260226T143000-000001"
 
@@ -25,7 +26,7 @@ def repository(tmp_path: Path) -> Path:
     walk = FeatureWalk(tmp_path)
     walk.begin()
     walk.close()
-    ledger = Ledger.open_file(tmp_path / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(tmp_path) / "evidence.db")
     verified = execution("v1").model_copy(update={"run_id": VERIFIED})
     ledger.record(VERIFIED, lambda record: record.executed(verified, phase=Phase.AFTER, check_name="lint", round_=1))
     ledger.close()
@@ -70,7 +71,7 @@ def test_an_unknown_gate_is_answered_with_the_gates_of_the_run(repository: Path,
 
 def test_a_repository_that_only_verifies_has_a_latest_run_too(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    ledger = Ledger.open_file(tmp_path / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(tmp_path) / "evidence.db")
     verified = execution("v1").model_copy(update={"run_id": VERIFIED})
     ledger.record(VERIFIED, lambda record: record.executed(verified, phase=Phase.AFTER, check_name="lint", round_=1))
     ledger.close()
@@ -114,7 +115,7 @@ def test_a_forgotten_database_setting_is_mentioned_where_runs_are_missing(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     assert HINT not in fairwitness(*command, cwd=tmp_path).stderr, "nothing was ever run here"
-    (tmp_path / ".fairwitness" / "worktrees").mkdir(parents=True)
+    (own_state(tmp_path) / "worktrees").mkdir()
     assert f"{HINT} is not set" in fairwitness(*command, cwd=tmp_path).stderr
 
 

@@ -21,13 +21,14 @@ from fairwitness.ledger.record import Record
 from fairwitness.ledger.summary import KNOWN_VERSION
 from fairwitness.runs.feature.bundle import record_head
 from ledger.samples import RUN, TASK, claim, execution, fill_all
+from support.state import own_state
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository with one run: a baseline, two passed checks, three reviews of which one wants a revision."""
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    ledger = Ledger.open_file(tmp_path / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(tmp_path) / "evidence.db")
     fill_all(ledger)
 
     def write(record: Record) -> None:
@@ -61,7 +62,7 @@ def _tamper(file: Path, *statements: str) -> None:
 def test_an_intact_ledger_and_its_export_verify(repository: Path) -> None:
     done = fairwitness("ledger", "verify", cwd=repository)
     assert (done.returncode, done.stderr) == (0, "2 runs checked, all as written\n")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["intact", "intact"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["intact", "intact", "head"]
     file = repository / "docs" / "feature" / "login" / "verification-ledger.db"
     assert fairwitness("ledger", "verify", file, cwd=repository).returncode == 0
 
@@ -230,7 +231,7 @@ def test_a_call_during_which_the_clock_was_set_back_took_no_time(repository: Pat
         "dispatch_count": 1,
         "retry_count": 0,
     }
-    ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(repository) / "evidence.db")
     ledger.record(RUN, lambda record: record.dispatch(Dispatch.model_validate(plain | moments)))
     ledger.close()
     rows = json.loads(fairwitness("ledger", "query", "timing", RUN, "--json", cwd=repository).stdout)
@@ -252,7 +253,7 @@ def test_events_are_shown_and_followed(repository: Path) -> None:
     )
     assert following.stdout is not None
     assert json.loads(following.stdout.readline())["seq"] == 1
-    ledger = Ledger.open_file(repository / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(repository) / "evidence.db")
     ledger.record(RUN, lambda record: record.event(Workflow.FEATURE, "x", {}, timestamp="2026-02-26T14:30:00Z"))
     ledger.close()
     assert json.loads(following.stdout.readline())["seq"] == 2

@@ -78,7 +78,7 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Iterator[Checkout]:
     repository = Repository.open(lay_out(tmp_path / "repo"))
-    made = Checkout(tmp_path / "repo", ledger_in(state_of(repository)))
+    made = Checkout(tmp_path / "repo", ledger_in(state_of(repository), repository))
     order = ForgeOrder(
         request="Open a shop.",
         slug="shop",

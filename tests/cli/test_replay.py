@@ -13,6 +13,7 @@ from fairwitness.runs.feature.context import FeatureContext
 from feature.paper_grounds import begun, played
 from support.paper.run import RUN
 from support.paper.script import Script, worries
+from support.state import own_state
 
 _SHORT = Script(calls={"step-0-1-intake-1": worries(Severity.BLOCKER)})
 _LINES = """\
@@ -31,7 +32,7 @@ def _lay(context: FeatureContext, file: Path) -> Path:
 def repository(tmp_path: Path) -> Path:
     """A folder whose ledger holds one run that ended early."""
     with played(_SHORT) as (_, context):
-        _lay(context, tmp_path / ".fairwitness" / "evidence.db")
+        _lay(context, own_state(tmp_path) / "evidence.db")
     return tmp_path
 
 
@@ -62,7 +63,7 @@ def test_the_decisions_are_told_as_json(repository: Path) -> None:
 def test_a_run_that_is_not_as_its_decisions_say_cannot_be_trusted(tmp_path: Path) -> None:
     with played(_SHORT) as (_, context):
         context.write_event(FeatureStepStarted(step="step-9"))
-        _lay(context, tmp_path / ".fairwitness" / "evidence.db")
+        _lay(context, own_state(tmp_path) / "evidence.db")
     done = fairwitness("replay", "last", cwd=tmp_path)
     assert done.returncode == 6
     told = done.stdout.splitlines()
@@ -74,7 +75,7 @@ def test_a_run_that_is_not_as_its_decisions_say_cannot_be_trusted(tmp_path: Path
 
 def test_a_run_without_decisions_cannot_be_replayed(tmp_path: Path) -> None:
     with begun(Script()) as context:
-        _lay(context, tmp_path / ".fairwitness" / "evidence.db")
+        _lay(context, own_state(tmp_path) / "evidence.db")
     done = fairwitness("replay", "last", cwd=tmp_path)
     assert done.returncode == 2
     assert "has made no decision yet" in done.stderr

@@ -11,6 +11,7 @@ import pytest
 from app.report_ledgers import RUN, finished
 from app.report_pages import demo_page
 from cli.runner import fairwitness
+from support.gates import assert_gates_are_explained
 
 PROGRAM = (
     "import sys\n"
@@ -87,6 +88,14 @@ def test_the_report_of_an_autopilot_run_says_which_phase_failed_and_why(tmp_path
     assert "Failed: 3 of 5 phases completed Failed: phase 3; blocked by that: phase 4." in page.header
     assert "phase 3 Recipes: LAR-04: amounts are rounded down, so they are not scaled exactly" in page.header
     assert "Tasks 6 of 6 merged, 1 taken back Criteria 7 of 9 met" in page.header
+    answers = assert_gates_are_explained(tmp_path / "here" / "larder")
+    assert {name: answer["answer"] for name, answer in answers.items()} == {
+        **{f"phase:{phase}": "open" for phase in (1, 2, 5)},
+        **{f"phase:{phase}": "blocked" for phase in (3, 4)},
+    }
+    shown = fairwitness("task", "show", "p3-recipes", cwd=tmp_path / "here" / "larder")
+    assert shown.stdout.startswith("p3-recipes  type 2  MERGED  attempt 1\n")
+    assert "Scale recipes. Write larder/recipes.py" in shown.stdout
     words = " ".join(page.text.split())
     assert "p3-recipes reverted" in words
     assert "A printed slip can be read at the shelf, an arm's length away met decided by" in words

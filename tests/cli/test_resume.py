@@ -16,6 +16,7 @@ from fairwitness.app.views.workers import worker_on
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.forge import events as happened
 from support.graph.team import RUN, Task
+from support.state import own_state
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -71,7 +72,7 @@ def test_a_run_that_says_it_is_autopilots_and_has_no_order_is_not_carried(bare: 
     from fairwitness.contracts.common.vocabulary import Workflow
     from fairwitness.ledger.ledger import Ledger
 
-    ledger = Ledger.open_file(bare / ".fairwitness" / "evidence.db")
+    ledger = Ledger.open_file(own_state(bare) / "evidence.db")
     moment = "2026-02-26T14:30:00Z"
     ledger.record("other", lambda record: record.event(Workflow.AUTOPILOT, "run_started", {}, timestamp=moment))
     ledger.close()

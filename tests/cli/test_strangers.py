@@ -6,6 +6,7 @@ import pytest
 
 from cli.graph_grounds import git
 from cli.runner import fairwitness
+from support.state import own_state
 
 WRONG: list[tuple[str, tuple[str, ...], int, str]] = [
     ("settings that are no TOML", ("feature", "x"), 2, "fairwitness.toml is not TOML"),
@@ -43,8 +44,8 @@ def lay(root: Path, what: str) -> None:
         case "a ledger without runs":
             from fairwitness.ledger.ledger import Ledger
 
-            (root / ".fairwitness").mkdir()
-            Ledger.open_file(root / ".fairwitness" / "evidence.db").close()
+            own_state(root)
+            Ledger.open_file(own_state(root) / "evidence.db").close()
         case "a broken file":
             (root / "broken.db").write_text("this is no database\n")
         case _:

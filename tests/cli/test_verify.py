@@ -16,6 +16,7 @@ from cli.runner import FAIRWITNESS, fairwitness
 from fairwitness.kit.documents import Format, render
 from fairwitness.ledger.ledger import Ledger
 from support.fixtures import SEEDS, value_of
+from support.state import own_state
 from verify.belongings import belongings
 
 GIT = {
@@ -171,7 +172,7 @@ def test_the_record_names_the_settings_the_run_went_by(shop: Path) -> None:
     settings = "[verify.sandbox]\nprocesses = 90\n"
     (shop / "fairwitness.toml").write_text(settings)
     report = json.loads(verify(shop, "--head", "HEAD", "--json").stdout)
-    with closing(Ledger.open_file(shop / ".fairwitness" / "evidence.db")) as ledger:
+    with closing(Ledger.open_file(own_state(shop) / "evidence.db")) as ledger:
         noted = ledger.observation(report["run_id"], "settings")
     assert noted is not None
     read = len(settings).to_bytes(8, "big") + settings.encode()

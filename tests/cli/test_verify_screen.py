@@ -25,6 +25,8 @@ def test_a_change_that_holds_is_a_table_and_one_sentence(capsys: pytest.CaptureF
         "note: the new tests detect 4 of 4 mutants of the change\n"
         "\n"
         "HOLDS: 1 of 1 required checks hold, nothing got worse (1.2s)\n"
+        "\n"
+        f"head 7:{'a' * 64}\n"
     )
     assert told == "next:  fairwitness ledger gates verify-1\n"
 
@@ -54,6 +56,8 @@ def test_checks_that_fail_for_the_same_reason_share_one_list(capsys: pytest.Capt
         "  oracle-files (failed):\n"
         "    tests/test_a.py:3 assertions-dropped: an assertion was dropped\n"
         "    tests/test_a.py:9 assertions-dropped: an assertion was dropped\n"
+        "\n"
+        f"head 7:{'a' * 64}\n"
     )
 
 

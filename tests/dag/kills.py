@@ -15,6 +15,7 @@ from dag import program
 from dag.remains import Content, assert_clean, content_of
 from fairwitness.runs.dispatch.budget_account import STARTED
 from support.graph.team import Task
+from support.state import take_for_the_same
 
 KILLED = -9
 LIFE_S = 180.0
@@ -24,7 +25,14 @@ SOMETIMES = ("engine.lease.beat", "engine.body.beat", "git.pool.displaced")
 """Points that not every run passes: signs of life come every few seconds, and the pool is full or is not."""
 
 POINTS = (
-    *("dispatch.started", "dispatch.driven", "dispatch.audited", "dispatch.kept", "dispatch.finished"),
+    *(
+        "dispatch.started",
+        "dispatch.driven",
+        "dispatch.answered",
+        "dispatch.audited",
+        "dispatch.kept",
+        "dispatch.finished",
+    ),
     *("engine.file.made", "engine.tables.made", "engine.queue.made", "engine.lease.joined", "engine.lease.left"),
     *("engine.queued", "engine.taken", "engine.body.entered", "engine.step.recorded", "engine.body.left"),
     "engine.outcome.written",
@@ -35,7 +43,9 @@ POINTS = (
     *("git.worktree.quarantined", "git.worktree.unmarked", "git.worktree.forgetting", "git.worktree.forgotten"),
     *("graph.target", "graph.prepared", "graph.committed"),
     *("ledger.record.inserted", "ledger.record.linked", "ledger.record.committed"),
+    *("ledger.anchor.row", "ledger.anchor.line", "ledger.anchor.ref"),
     *("store.write.opened", "store.write.written", "store.write.synced", "store.write.renamed"),
+    *("store.append.opened", "store.append.written", "store.append.synced"),
     *("verify.turn.taken", "verify.begun", "verify.checked-out", "verify.concluded", "verify.turn.left"),
     *("verify.ran.baseline", "verify.ran.after", "verify.ran.again"),
     *("verify.recorded.baseline", "verify.recorded.after", "verify.recorded.again"),
@@ -183,6 +193,7 @@ class Grounds:
         root = self._folder / "root"
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(self._templates[key], root, symlinks=True)
+        take_for_the_same(root)
         return Drill(self._warden, root)
 
     def reference(self, tasks: tuple[Task, ...]) -> Reference:

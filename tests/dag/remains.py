@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from dag.program import TARGET
 from fairwitness.app.views.ledger import verify_ledgers
+from fairwitness.git.ledger_heads import PREFIX as HEADS
 from fairwitness.git.quarantine import PREFIX
 from fairwitness.git.reachability import lost
 from fairwitness.git.repository import Repository
@@ -137,11 +138,15 @@ def _but(files: Mapping[str, str], contested: frozenset[str]) -> dict[str, str]:
 
 
 def assert_clean(root: Path) -> None:
-    """Nothing is left of a run that ended but its target, its ledger and what is kept on purpose; nothing is lost."""
+    """Nothing is left of a run that ended but its target, its ledger and what is kept on purpose; nothing is lost.
+
+    The head of its ledger is kept on purpose, as a ref.
+    """
     repository = root / "repo"
     state = repository / ".fairwitness"
     refs = git(repository, "for-each-ref", "--format=%(refname)").split()
-    assert [ref for ref in refs if not ref.startswith(PREFIX)] == [f"refs/heads/{TARGET}", "refs/heads/main"]
+    left = [f"{HEADS}{RUN}", f"refs/heads/{TARGET}", "refs/heads/main"]
+    assert [ref for ref in refs if not ref.startswith(PREFIX)] == left
     assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
     assert not _names(repository / ".git" / "worktrees")
     assert not list((repository / ".git").glob("fairwitness*"))
@@ -153,7 +158,7 @@ def assert_clean(root: Path) -> None:
     assert not [lock for lock in repository.rglob("*") if _is_held(lock)]
     assert {status for (status,) in _rows(state / "engine.db", "SELECT status FROM workflow_status")} == {"SUCCESS"}
     assert not _rows(state / "engine.db", "SELECT executor FROM engine_lease UNION SELECT run_id FROM engine_body")
-    assert [(report.findings, report.rebuilt) for report in verify_ledgers(repository)] == [((), False)]
+    assert {(report.findings, report.rebuilt) for report in verify_ledgers(repository)} == {((), False)}
     last, told = _rows(state / "evidence.db", "SELECT MAX(seq), GROUP_CONCAT(data) FROM events")[0]
     shown = json.loads((state / "artifacts" / RUN / "run-state.json").read_text())
     assert (shown["status"], shown["lastEventSeq"]) == ("completed", last)

@@ -29,6 +29,7 @@ FEW_ALONE: tuple[Case, ...] = (
     ("dispatch.driven", "middle"),
     ("engine.outcome.written", "first"),
     ("git.worktree.unmarked", "first"),
+    ("ledger.anchor.line", "last"),
     ("verify.recorded.after", "middle"),
 )
 FEW: tuple[Case, ...] = (
@@ -37,16 +38,17 @@ FEW: tuple[Case, ...] = (
     ("ledger.record.committed", "middle"),
 )
 EVERY: tuple[Case, ...] = tuple((point, passage) for point in (*POINTS, *SOMETIMES) for passage in ("first", "middle"))
+EVERY_ALONE: tuple[Case, ...] = (*EVERY, *((point, "last") for point in POINTS))
 
 
 def killed_at(grounds: Grounds, tasks: tuple[Task, ...], point: str, passage: str) -> Drill:
-    """A run that was killed once, when a point was passed for the first time or for a time in the middle."""
+    """A run that was killed once, when a point was passed for the first or last time, or for a time in the middle."""
     passed = grounds.reference(tasks).passed.count(point)
     if not passed:
         assert point in SOMETIMES
         pytest.skip("this run does not pass it")
     drill = grounds.drill(tasks)
-    life = drill.live(f"{point}#{1 if passage == 'first' else passed // 2 + 1}")
+    life = drill.live(f"{point}#{ {'first': 1, 'middle': passed // 2 + 1, 'last': passed}[passage] }")
     assert life.is_killed or point in SOMETIMES
     return drill
 
@@ -73,7 +75,7 @@ def test_a_run_that_nobody_kills_passes_every_point_and_none_that_is_not_listed(
 @pytest.mark.req("P16")
 @pytest.mark.req("X4")
 @pytest.mark.req("F10")
-@pytest.mark.parametrize(("point", "passage"), widened(EVERY, FEW_ALONE))
+@pytest.mark.parametrize(("point", "passage"), widened(EVERY_ALONE, FEW_ALONE))
 def test_killed_at_any_point_a_run_of_settled_order_ends_as_if_nothing_had_happened(
     grounds: Grounds, point: str, passage: str
 ) -> None:

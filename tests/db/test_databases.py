@@ -1,6 +1,8 @@
 """What every database promises: whole writes, no waiting for oneself, and errors of ours only."""
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -168,3 +170,16 @@ def said_nothing(database: Database) -> bool:
 def test_a_disk_that_cannot_keep_a_log_is_refused() -> None:
     with pytest.raises(DatabaseUnusable):
         SqliteDatabase(Path("/proc/evidence.db"))
+
+
+@pytest.mark.req("X2")
+def test_opening_a_file_again_keeps_the_locks_of_this_process(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.db"
+    with closing(SqliteDatabase(path)) as first:
+        first.write(lambda transaction: transaction.run("CREATE TABLE notes (text TEXT)"))
+        with closing(SqliteDatabase(path)):
+            program = f"import sqlite3; c = sqlite3.connect({str(path)!r}); c.execute('SELECT * FROM notes'); c.close()"
+            subprocess.run([sys.executable, "-c", program], check=True)
+            # the last process to leave removes the log; the other one must notice that this one is still there
+            assert path.with_name("evidence.db-wal").exists()
+            assert first.read("SELECT * FROM notes") == []

@@ -17,13 +17,13 @@ from support.fixtures import ROOT
 DEMOS = ("feature", "forge", "autopilot")
 CASSETTES = {
     ("feature", "honest"): "2c8c31eb6c0c70e26e9c13f4512b483aa36a0c0e2260aed44e804ddf4b9a53f0",
-    ("feature", "lying"): "b62ae38d4209be41c56b7527ea7afb0910a63468c1494ea7fdb1611f50e8c30e",
+    ("feature", "lying"): "03d69e35b1bb3bd7ab66cc22d3f73fff9ef7175fc7126704f7f70436a06b9972",
     ("forge", "honest"): "2bd705f6aa20654c0a6b4034410fade045cb4ebb2b42b2c32e2354af8aabc2a7",
     ("autopilot", "honest"): "99fd19d27e54dddce41a701515dd689e4c6f6d969f43077c764da37549375d3a",
 }
 """The digest of all cassettes of a team; it changes when a session is edited."""
 COMMITS = {
-    "feature": "f87c2ecea3159a65225a1c84317d76e81babeed2",
+    "feature": "215512f2e5f47be26ba41be17138397f01e53542",
     "forge": "585f5184a9a72665fbf585ee141ede216957adb8",
     "autopilot": "2f4342426c0a7ceb5f276c5f4bda1ca9d7350023",
 }

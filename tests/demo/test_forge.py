@@ -147,7 +147,7 @@ def test_the_plan_has_twelve_nodes_of_every_type() -> None:
     assert len(_plan().tasks) == 10
     assert {node.agentType for node in dag.nodes} == {1, 2, 3, "refinery"}
     assert {node.id: node.dependencies for node in dag.nodes if node.type is NodeType.REFINERY} == demo.COLLECTED
-    assert _plan().open_questions == (), "nobody is there to be asked"
+    assert _plan().open_questions == (), "no person can be asked in this run"
 
 
 def test_tasks_with_the_same_files_are_the_two_that_meet_in_a_refinery() -> None:
@@ -398,7 +398,7 @@ def test_the_first_attempt_at_reading_is_red_and_says_that_it_is_green(
     assert code == 1
     assert "test_a_space_is_not_needed" in text
     told = differences(_said(OF[RED]), tried[RED].own, red=["unittest"])
-    assert told == ("the walkthrough says that tests.test_parse pass; for the harness unittest failed",)
+    assert told == ("the walkthrough says that tests.test_parse pass; unittest failed when Fair Witness ran them",)
 
 
 @pytest.mark.parametrize("instance", ATTEMPTS)

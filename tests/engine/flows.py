@@ -113,4 +113,17 @@ def flows(scene: Scene) -> dict[str, Body]:
 
         return await flow.step("graph", graph)
 
-    return {"chain": chain, "gated": gated, "parent": parent, "hangs": hangs, "watches": watches}
+    async def patient(flow: Flow, args: Any) -> Json:
+        """Waits for a child as the executor of a graph does; gives how often the child was taken for lost."""
+        child = f"{flow.run_id}/child"
+
+        async def graph() -> Json:
+            lost = 0
+            await flow.submit(child, "chain", {"steps": 1, "pause_s": -1})
+            while not (ended := await flow.wait([child], timeout_s=0.2)):
+                lost += (await flow.silent([child])).get(child, 0.0) > args["stale_s"]
+            return {"lost": lost, "value": ended[child].value}
+
+        return await flow.step("graph", graph)
+
+    return {"patient": patient, "chain": chain, "gated": gated, "parent": parent, "hangs": hangs, "watches": watches}

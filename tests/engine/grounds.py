@@ -63,16 +63,25 @@ class Ground:
 
     @contextmanager
     def worker(
-        self, *, run: str = "", flow: str = "", args: Json = None, kill: str = "", cap: int = 4
+        self,
+        *,
+        run: str = "",
+        flow: str = "",
+        args: Json = None,
+        kill: str = "",
+        cap: int = 4,
+        host: str = "",
+        environment: Mapping[str, str] | None = None,
     ) -> "Iterator[subprocess.Popen[str]]":
         """A process that works until the run it was given has ended, or for ever; `kill` is where it shall die.
 
-        Whatever is left of it at the end of the block is killed.
+        With a `host` it takes itself for a process of another machine, which needs root. Whatever is left of it at the
+        end of the block is killed.
         """
         spec = {"kind": self.kind, "address": self.address, "log": str(self.log), "cap": cap, "kill": kill}
-        spec |= {"run": run, "flow": flow, "args": args}
-        environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONWARNINGS": "ignore"}
-        program = [sys.executable, "-m", "engine.program", json.dumps(spec)]
+        spec |= {"run": run, "flow": flow, "args": args, "host": host}
+        environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONWARNINGS": "ignore", **(environment or {})}
+        program = [*(("unshare", "--uts") if host else ()), sys.executable, "-m", "engine.program", json.dumps(spec)]
         with subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True) as process:
             try:
                 yield process

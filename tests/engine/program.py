@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from engine.grounds import Ground, Kind
 async def main() -> None:
     """What the one argument says."""
     spec = json.loads(sys.argv[1])
+    if spec["host"]:
+        socket.sethostname(spec["host"])
     scene = Scene(Path(spec["log"]), spec["kill"])
     ground = Ground(Kind(spec["kind"]), spec["address"], Path(spec["log"]).parent)
     engine = ground.make(flows(scene), cap=spec["cap"])

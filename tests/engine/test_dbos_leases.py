@@ -288,6 +288,21 @@ def test_a_gate_keeps_the_first_answer_and_its_first_time(ground: Ground) -> Non
         assert gates.answer("r", "early", "1")
 
 
+@on_both
+def test_a_run_waits_as_long_as_a_gate_that_it_opened_has_no_answer(ground: Ground) -> None:
+    make(ground)
+    with database_of(ground) as (database, tables):
+        gates = Gates(database, tables)
+        gates.answer("r", "early", '"yes"')
+        assert not gates.is_waiting("r"), "an answer is not a question"
+        gates.ask("r", "early", None)
+        assert not gates.is_waiting("r")
+        gates.ask("r", "go", None)
+        assert (gates.is_waiting("r"), gates.is_waiting("other")) == (True, False)
+        gates.answer("r", "go", "1")
+        assert not gates.is_waiting("r")
+
+
 @on_a_file
 def test_one_worker_on_a_file_takes_over_and_another_when_it_is_gone(ground: Ground) -> None:
     make(ground, "r")

@@ -1,12 +1,8 @@
 """A server that goes away in the middle of everything: runs go on when it is back, and repeat what was in flight."""
 
 import asyncio
-import os
-import pwd
-import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,45 +15,28 @@ from engine.test_dbos_leases import database_of, give_to, status_of
 from fairwitness.engine.base import ExecutionStatus, Flow, Json, RunOutcome
 from fairwitness.engine.leases import Leases
 from fairwitness.engine.locks import this_process
-from support import postgres
 from support.ladder import SWEEP
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """One that may be stopped without harm to other tests."""
-
-    ground: Ground
-    home: Path
-
-    def stop(self) -> None:
-        """As if its power had failed."""
-        self._control("-m", "immediate", "stop")
-
-    def start(self) -> None:
-        """It repairs itself from its log."""
-        options = f"-k {self.home} -c listen_addresses='' -c max_connections=60 -c log_min_messages=fatal"
-        self._control("-w", "-t", "60", "-l", str(self.home / "log"), "-o", options, "start")
-
-    def _control(self, *words: str) -> None:
-        tools = postgres.binaries()
-        assert tools is not None
-        user = "nobody" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
-        command = [str(tools / "pg_ctl"), "-D", str(self.home / "data"), *words]
-        subprocess.run(command, check=True, capture_output=True, cwd=self.home, user=user if os.getuid() == 0 else None)
+from support.postgres import Server, own_server
 
 
 @pytest.fixture
-def server(postgres_url: str, tmp_path: Path) -> Iterator[Server]:
+def server(postgres_url: str) -> Iterator[Server]:
     """A server for one test; without Postgres it is skipped or fails as all others."""
-    with postgres.server(tmp_path) as url:
-        yield Server(Ground(Kind.DBOS_POSTGRES, url, tmp_path), Path(url.partition("host=")[2]))
+    with own_server() as made:
+        yield made
+
+
+def ground_of(server: Server, folder: Path) -> Ground:
+    """The place of an engine on a server."""
+    return Ground(Kind.DBOS_POSTGRES, server.url, folder)
 
 
 @pytest.mark.req("P16")
 @pytest.mark.timeout(400)
-def test_a_server_that_fails_in_the_middle_of_runs_and_comes_back_costs_nothing_but_time(server: Server) -> None:
-    ground, away_s = server.ground, 35.0 if SWEEP else 1.0
+def test_a_server_that_fails_in_the_middle_of_runs_and_comes_back_costs_nothing_but_time(
+    server: Server, tmp_path: Path
+) -> None:
+    ground, away_s = ground_of(server, tmp_path), 35.0 if SWEEP else 1.0
     args: Json = {"children": 8, "child": {"steps": 2, "pause_s": -1}}
     with ground.worker(run="p", flow="parent", args=args, cap=3) as family:
         ground.until(lambda _: len(ground.in_flight(family.pid)) == 3, family)
@@ -80,7 +59,7 @@ def test_a_server_that_fails_in_the_middle_of_runs_and_comes_back_costs_nothing_
 
 
 @pytest.mark.req("P16")
-def test_a_gate_and_a_wait_for_children_outlive_their_server(server: Server) -> None:
+def test_a_gate_and_a_wait_for_children_outlive_their_server(server: Server, tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def child(flow: Flow, _args: Json) -> Json:
@@ -97,7 +76,7 @@ def test_a_gate_and_a_wait_for_children_outlive_their_server(server: Server) -> 
         return await flow.step("graph", graph)
 
     async def main() -> None:
-        async with opened(server.ground, {"child": child, "parent": parent}) as engine:
+        async with opened(ground_of(server, tmp_path), {"child": child, "parent": parent}) as engine:
             await engine.submit("p", "parent", None)
             while not asked:  # noqa: ASYNC110 -- the test's own list
                 await asyncio.sleep(0.01)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from fairwitness.engine.base import Body, EngineError, Flow, Json, RunOutcome
+from fairwitness.errors import NotReady
 from support.engine.case import Make
 from support.engine.kit import BY_NAME, CASES, check_engine
 from support.engine.raw_engine import RawEngine
@@ -67,6 +68,19 @@ class Hasty(Lying):
 
     async def step(self, key: str, work: Work, **how: Any) -> Json:
         return await self.flow.step(key, work, **{**how, "attempts": 1})
+
+
+class Blaming(Lying):
+    """Takes a fault of the machine for a fault of the work."""
+
+    async def step(self, key: str, work: Work, **how: Any) -> Json:
+        async def blamed() -> Json:
+            try:
+                return await work()
+            except NotReady as error:
+                raise ValueError(str(error)) from error
+
+        return await self.flow.step(key, blamed, **how)
 
 
 class Careless(Lying):
@@ -238,6 +252,7 @@ def with_flow(lying: type[Lying], path: Path) -> Make:
         (Trusting, "swapped-keys-run-nothing", "the run ended"),
         (Keyless, "a-repeated-key-raises-at-once", "ended RunOutcome"),
         (Hasty, "attempts-are-counted", "ended without step"),
+        (Blaming, "a-fault-of-the-machine-fails-nothing", "the runs have ended"),
         (Careless, "out-of-time-is-cancelled-and-awaited", "what happened"),
         (Lenient, "what-is-no-json-is-refused-at-every-door", "4 of 5 doors"),
         (Restarting, "a-gates-time-runs-on-while-nothing-runs", "its whole time again"),

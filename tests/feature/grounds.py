@@ -45,6 +45,7 @@ from fairwitness.runs.feature.runner import FeatureRunner
 from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 from support import demo_feature as demo
+from support.trust import trust
 
 MARK = "quince-marmalade"
 """Stands in everything that a faulty agent says, so that it can be looked for."""
@@ -165,6 +166,7 @@ class Grounds:
             with (top / "fairwitness.toml").open("a") as file:
                 file.write(settings)
             git(top, "commit", "-qam", "settings")
+            trust(top)
         git(top, "branch", "somebody-elses")
         git(top, "tag", "v1")
         grounds = Grounds(top, root / "cassettes")

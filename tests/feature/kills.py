@@ -22,9 +22,13 @@ from dag.kills import KILLED, TESTS, Life
 from dag.remains import git
 from dag.warden import _PR_SET_CHILD_SUBREAPER, GRACE_S, _is_unborn, _orphans, _watch
 from fairwitness.app.runs.begin_feature import RunRequest, begin_feature
+from fairwitness.app.views.agent_usage import read_usage
+from fairwitness.app.views.detail import open_database
 from fairwitness.demo.start import RECORDINGS
 from feature.remains import Content, assert_clean, content_of, tries_of
 from support import demo_feature as demo
+from support.state import take_for_the_same
+from support.trust import trust
 
 LIFE_S = 600.0
 ALONE = "\n[policy]\nmax_concurrent = 1\n"
@@ -120,7 +124,15 @@ class Drill:
         repeated = {name: tries for name, tries in self.ended.items() if content.tries[name] != tries}
         assert not repeated, f"had ended and were begun again: {repeated}"
         assert max(content.tries.values()) <= 1 + self.kills
+        self._assert_counted(content, life.said)
         return content
+
+    def _assert_counted(self, content: Content, said: str) -> None:
+        """Every call is counted once, and every try that a kill ended is counted beside them and shown."""
+        with open_database(self.repository) as database:
+            used = read_usage(database, self.run_id, is_worked_on=False)
+        assert (used.calls, used.interrupted) == (len(content.tries), sum(content.tries.values()) - len(content.tries))
+        assert ("interrupted call" in said) == bool(used.interrupted), said
 
 
 class Reference(NamedTuple):
@@ -151,6 +163,7 @@ class Grounds:
             self._templates[alone] = template, run_id
         template, run_id = self._templates[alone]
         shutil.copytree(template, root, symlinks=True)
+        take_for_the_same(root)
         return Drill(self._warden, self._play, root, run_id)
 
     def reference(self, *, alone: bool) -> Reference:
@@ -169,6 +182,7 @@ class Grounds:
         root = self._folder / "root"
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(self._ended(alone), root, symlinks=True)
+        take_for_the_same(root)
         return Drill(self._warden, self._play, root, self._templates[alone][1])
 
     def _ended(self, alone: bool) -> Path:
@@ -185,6 +199,7 @@ def settle(place: Path, settings: str) -> None:
     file.write_text(file.read_text() + settings)
     person = ("-c", "user.name=Demo", "-c", "user.email=demo@localhost")
     git(place, *person, "commit", "-q", "-a", "-m", "chore: one thing after the other")
+    trust(place)
 
 
 def _lay(root: Path, alone: bool) -> str:

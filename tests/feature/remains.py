@@ -9,7 +9,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,9 +105,12 @@ def content_of(repository: Path, run_id: str) -> Content:
     return read_content(repository, Reader(repository, run_id), tip="HEAD", files=files)
 
 
-def read_content(repository: Path, reader: "Reader", *, tip: str, files: Iterable[str]) -> Content:
-    """The same of any workflow: its result stands at `tip`, and beside it so many files."""
+def read_content(
+    repository: Path, reader: "Reader", *, tip: str, files: Iterable[str], left_out: Collection[int] = ()
+) -> Content:
+    """The same of any workflow: its result stands at `tip`, and beside it so many files; `left_out` numbers events."""
     rows = {name: rows_in(repository, f"SELECT * FROM {name}") for name in TABLES}
+    rows["events"] = [row for row in rows["events"] if row["seq"] not in left_out]
     told = sorted(rows["events"], key=lambda row: int(row["seq"]))
     decided = [json.loads(row["data"]) for row in told if row["type"] == "decided"]
     return Content(

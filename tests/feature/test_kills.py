@@ -25,7 +25,14 @@ SOMETIMES = frozenset(
 PURPOSES = (*("baseline", "after", "again", "protected", "red", "mutant", "criterion-1", "criterion-2", "criterion-3"),)
 POINTS = (
     *("db.migration.applied", "environment.build.begun", "environment.build.unmarked"),
-    *("dispatch.started", "dispatch.driven", "dispatch.audited", "dispatch.kept", "dispatch.finished"),
+    *(
+        "dispatch.started",
+        "dispatch.driven",
+        "dispatch.answered",
+        "dispatch.audited",
+        "dispatch.kept",
+        "dispatch.finished",
+    ),
     *("engine.file.made", "engine.tables.made", "engine.queue.made", "engine.lease.joined", "engine.lease.left"),
     *("engine.queued", "engine.taken", "engine.body.entered", "engine.step.recorded", "engine.body.left"),
     "engine.outcome.written",
@@ -43,7 +50,9 @@ POINTS = (
     *("git.worktree.quarantined", "git.worktree.unmarked", "git.worktree.forgetting", "git.worktree.forgotten"),
     *("graph.target", "graph.prepared", "graph.committed"),
     *("ledger.record.inserted", "ledger.record.linked", "ledger.record.committed"),
+    *("ledger.anchor.row", "ledger.anchor.line", "ledger.anchor.ref"),
     *("store.write.opened", "store.write.written", "store.write.synced", "store.write.renamed"),
+    *("store.append.opened", "store.append.written", "store.append.synced"),
     *("verify.turn.taken", "verify.begun", "verify.checked-out", "verify.concluded", "verify.turn.left"),
     *(f"verify.ran.{purpose}" for purpose in PURPOSES),
     *(f"verify.recorded.{purpose}" for purpose in PURPOSES),

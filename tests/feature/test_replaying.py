@@ -78,7 +78,7 @@ def test_a_decision_without_its_event_breaks_the_run(context: FeatureContext) ->
 
 def test_facts_that_cannot_be_read_break_the_run(context: FeatureContext) -> None:
     _forge(context, facts={"step": "step-77"})
-    with pytest.raises(EventsBroken, match="decision:3 cannot be read"):
+    with pytest.raises(EventsBroken, match=r"observation decision:3 does not fit .*: facts\."):
         _again(context)
 
 

@@ -29,6 +29,7 @@ from fairwitness.runs.dispatch.records import ended
 from fairwitness.store.artifacts import Store
 from feature.grounds import Turn, call, cassette, git
 from support.graph.team import MOMENT, lay_out
+from support.trust import trust
 
 Document = dict[str, Any]
 REQUEST = "Fill the catalogue with good parts."
@@ -181,6 +182,7 @@ class Grounds:
             with (grounds.top / "fairwitness.toml").open("a") as file:
                 file.write(settings)
             git(grounds.top, "commit", "-qam", "settings")
+            trust(grounds.top)
         grounds.cassettes.mkdir()
         grounds.plans(planned(*nodes))
         for node in nodes:

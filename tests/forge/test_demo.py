@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -24,9 +25,11 @@ from fairwitness.rules.dag import run_counts
 from fairwitness.rules.fold_forge import ForgeState, fold_forge
 from fairwitness.runs.forge.plan_files import broken_locks
 from support import demo_forge as demo
+from support.gates import assert_gates_are_explained
 
 pytestmark = [pytest.mark.timeout(900), NEEDS_SANDBOX]
 
+DISPUTE = "the walkthrough says that tests.test_parse pass; tests failed when Fair Witness ran them"
 NODES = (*(task.id for task in (*demo.TASKS, *demo.ADDED)), *demo.COLLECTED)
 
 
@@ -75,6 +78,19 @@ def test_it_ends_well_and_says_so(played: Played) -> None:
     assert (state["totalTasks"], state["completedTasks"], state["failedTasks"], state["runningTasks"]) == (14, 14, 0, 0)
     assert (state["activeCRs"], state["lastEventSeq"]) == ([], len(played.events))
     assert state["repoUrl"] == played.top.as_uri()
+
+
+@pytest.mark.req("P7", "F9")
+def test_the_log_names_the_failing_test_and_every_gate_can_be_asked(played: Played) -> None:
+    (again,) = played.told("task.retried")
+    assert again["reason"].startswith("tests unittest (regressed): tests.test_parse."), again
+    assert re.search(
+        r"task +task-004 +failed +attempt 1, retrying: tests unittest \(regressed\): tests\.", played.done.stdout
+    )
+    answers = assert_gates_are_explained(played.top)
+    assert answers["cr-001"]["answer"] == "open"
+    first = fairwitness("gate", "explain", "last", "verify:task-004", cwd=played.top)
+    assert "before   blocked at attempt 1: tests unittest (regressed)" in first.stdout
 
 
 @pytest.mark.req("F6")
@@ -148,7 +164,7 @@ def test_a_refinery_settles_a_conflict_asks_for_more_and_the_captain_approves(pl
 def test_one_attempt_is_red_says_that_it_is_green_and_is_made_again(played: Played) -> None:
     (disputed,) = played.told("walkthrough.disputed")
     assert (disputed["nodeId"], disputed["attemptId"]) == (demo.TWICE, 1)
-    assert disputed["differences"] == ["the walkthrough says that tests.test_parse pass; for the harness tests failed"]
+    assert disputed["differences"] == [DISPUTE]
     (retried,) = played.told("task.retried")
     assert (retried["nodeId"], retried["nextAttempt"]) == (demo.TWICE, 2)
     assert [event["nodeId"] for event in played.told("review.low_confidence")] == [demo.MIXED]
@@ -171,9 +187,7 @@ def test_its_report_says_what_was_merged_and_which_claim_was_wrong(played: Playe
     source, page = demo_page(played.top)
     header = page.header.split("forge run everyday-measures ")[1]
     assert header.startswith("Completed: 14 of 14 tasks merged")
-    assert (
-        "task-004, attempt 1: the walkthrough says that tests.test_parse pass; for the harness tests failed." in header
-    )
+    assert f"task-004, attempt 1: {DISPUTE}." in header
     assert "A later attempt was verified and merged." in header
     assert "23 of 23 criteria belong to tasks whose checks passed; none is judged by a command of its own." in page.text
     assert "<ins>+ def parse(text: str)" in source

@@ -83,7 +83,7 @@ def test_a_walkthrough_that_names_other_files_and_results_is_disputed_and_nothin
     assert disputed["differences"] == [
         "the walkthrough names files that did not change: parts/other",
         "files changed that the walkthrough does not name: parts/task-001",
-        "the walkthrough says that the part is good pass; for the harness tests failed",
+        "the walkthrough says that the part is good pass; tests failed when Fair Witness ran them",
     ]
     assert "parts/other" in strayed.file("task-001/attempt-1/walkthrough.md")  # what was said stays as it was said
     assert [event["nextAttempt"] for event in strayed.events("task.retried", nodeId="task-001")] == [2]
@@ -134,7 +134,7 @@ def test_a_refinery_that_leaves_the_joined_branch_red_tries_again(strayed: Run) 
 def test_what_a_captain_adds_in_the_wrong_place_is_refused_whole_told_and_the_old_plan_completes(strayed: Run) -> None:
     first, second = strayed.events("overlay.refused")
     assert first["problems"] == [
-        "specs[0].name: expected a new name: what stands is sealed; found parts",
+        "specs[0].name: expected a new name, since existing specifications are sealed; found parts",
         "addedEdges[0].to: expected a node that is PENDING; found task-001, MERGED",
     ]
     assert len(second["problems"]) == 1
@@ -200,7 +200,7 @@ UNFIT: dict[str, tuple[Document, str]] = {
     ),
     "a sealed spec": (
         added(LATER, specs=EDITED_SPEC),
-        "specs[0].name: expected a new name: what stands is sealed; found parts",
+        "specs[0].name: expected a new name, since existing specifications are sealed; found parts",
     ),
     "nothing": (added(), "overlay: expected at least one node or edge; found nothing"),
 }

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from fairwitness.errors import NotReady, UsageError
-from fairwitness.git.call import GitFailed, git
+from fairwitness.git.call import GitFailed
 from fairwitness.git.ledger_heads import KeptHead, keep_head, kept_heads
+from fairwitness.git.repository import git_around
 
 
 @pytest.fixture
@@ -52,15 +53,16 @@ def test_ledgers_in_other_folders_and_worktrees_of_a_repository_do_not_miss_each
 
 def test_outside_a_repository_there_are_no_heads_and_none_can_be_kept(tmp_path: Path) -> None:
     assert kept_heads(tmp_path) == {}
-    with pytest.raises(GitFailed, match="not a git repository"):
+    with pytest.raises(UsageError, match="not in a git repository"):
         keep_head(tmp_path, "run-1", KeptHead(1, "sha256:abc"))
 
 
 @pytest.mark.req("X2")
 def test_refs_that_cannot_be_read_or_hold_no_head_are_an_error_and_never_no_heads(repository: Path) -> None:
     keep_head(repository, "run-1", KeptHead(3, "sha256:abc"))
-    blob = git(repository, "hash-object", "-w", "--stdin", stdin=b"three sha256:abc\n").decode().strip()
-    git(repository, "update-ref", "refs/fairwitness/heads/run-1", blob)
+    git = git_around(repository)
+    blob = git.run("hash-object", "-w", "--stdin", stdin=b"three sha256:abc\n").decode().strip()
+    git.run("update-ref", "refs/fairwitness/heads/run-1", blob)
     with pytest.raises(GitFailed, match="does not hold the head of a ledger"):
         kept_heads(repository)
     (repository / ".git" / "HEAD").unlink()
@@ -89,8 +91,7 @@ def test_hooks_and_programs_planted_in_a_repository_are_not_run(repository: Path
     )
     (repository / "a").write_text("x")
     keep_head(repository, "run-1", KeptHead(1, "sha256:abc"))
-    git(repository, "status", "--porcelain")
-    git(repository, "diff", "--no-ext-diff")
+    assert kept_heads(repository) == {"run-1": KeptHead(1, "sha256:abc")}
     assert not sprung.exists()
     subprocess.run(["git", "update-ref", "refs/heads/x", "HEAD"], cwd=repository, check=False, capture_output=True)
     subprocess.run(["git", "status"], cwd=repository, check=False, capture_output=True)
@@ -99,5 +100,5 @@ def test_hooks_and_programs_planted_in_a_repository_are_not_run(repository: Path
 
 def test_a_failure_says_what_git_said(repository: Path) -> None:
     with pytest.raises(GitFailed, match=r"git cat-file failed in .*Not a valid object name nothing"):
-        git(repository, "cat-file", "blob", "nothing")
+        git_around(repository).run("cat-file", "blob", "nothing")
     assert issubclass(GitFailed, NotReady)

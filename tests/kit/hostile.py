@@ -118,7 +118,7 @@ YAML_SIZE = (
     _yaml("an indented block without end", lambda: b"a: |9\n" + _fill(b" ", _NEARLY), None),
     _yaml("one key", lambda: b"k" * _NEARLY + b": 1\n", "not YAML"),
     _yaml("one explicit key", lambda: b"? " + b"k" * _NEARLY + b"\n: 1\n", None),
-    _yaml("one explicit key twice", lambda: (b"? " + b"k" * 900_000 + b"\n: 1\n") * 2, "stands twice"),
+    _yaml("one explicit key twice", lambda: (b"? " + b"k" * 900_000 + b"\n: 1\n") * 2, "appears twice"),
     _yaml("one quoted key", lambda: b'"' + b"k" * _NEARLY + b'": 1\n', "not YAML"),
     _yaml("comments only", lambda: _fill(b"# nothing\n"), "empty"),
     _yaml("one comment", lambda: b"#" + b"x" * _NEARLY, "empty"),

@@ -46,7 +46,7 @@ def test_every_format_refuses_by_the_one_error_only(form: Format, data: bytes) -
 
 
 def test_a_refusal_names_its_source_and_place() -> None:
-    with pytest.raises(BadDocument, match=r"^plan\.yaml:2:1: the key 'a' stands twice$") as caught:
+    with pytest.raises(BadDocument, match=r"^plan\.yaml:2:1: the key 'a' appears twice$") as caught:
         read(b"a: 1\na: 2\n", Format.YAML, source="plan.yaml")
     assert (caught.value.source, caught.value.position) == ("plan.yaml", Position(2, 1))
     assert isinstance(caught.value, FairWitnessError)

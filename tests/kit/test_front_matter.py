@@ -47,7 +47,7 @@ def test_head_and_body_are_taken_apart(text: str, value: Any) -> None:
         ("---\nword\n---\n", ("the front matter must be a mapping of fields", 2, 1)),
         ("---\n---\n", ("the document is empty", 1, 1)),
         ("---\na: 1\nbody: x\n---\n", ("a front matter field may not be called 'body'", 3, 1)),
-        ("---\na: 1\na: 2\n---\n", ("the key 'a' stands twice", 3, 1)),
+        ("---\na: 1\na: 2\n---\n", ("the key 'a' appears twice", 3, 1)),
         ("---\na: 1\nb: &x 2\n---\n", ("anchors (&name) are refused", 3, 4)),
         ("---\na: 1\nb: é\u2028\n---\n", ("character U+2028 is refused outside of an escape", 3, 5)),
     ],

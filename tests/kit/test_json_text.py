@@ -43,9 +43,9 @@ def test_plain_json_becomes_plain_values(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [
-        ('{"a": 1,\n "a": 2}', ("the key 'a' stands twice", 2, 2)),
-        ('{"a": 1, "\\u0061": 2}', ("the key 'a' stands twice", 1, 10)),
-        ('[{"b": {"x": 1,\n\n"x": 1}}]', ("the key 'x' stands twice", 3, 1)),
+        ('{"a": 1,\n "a": 2}', ("the key 'a' appears twice", 2, 2)),
+        ('{"a": 1, "\\u0061": 2}', ("the key 'a' appears twice", 1, 10)),
+        ('[{"b": {"x": 1,\n\n"x": 1}}]', ("the key 'x' appears twice", 3, 1)),
         ('{"a": NaN}', ("a number that is not finite is refused", 1, 7)),
         ("[\n  -Infinity]", ("a number that is not finite is refused", 2, 3)),
         ("Infinity", ("a number that is not finite is refused", 1, 1)),
@@ -151,7 +151,7 @@ def test_lines_hold_one_value_each() -> None:
         ("1\n\n2\n", ("not JSON: expecting value", 2, 1)),
         ("\n", ("not JSON: expecting value", 1, 1)),
         ("1\n2 3\n", ("not JSON: extra data", 2, 3)),
-        ('{"a":1}\n{"a":1,"a":2}\n', ("the key 'a' stands twice", 2, 8)),
+        ('{"a":1}\n{"a":1,"a":2}\n', ("the key 'a' appears twice", 2, 8)),
         ('{"a":1}\n{"a":\n1}\n', ("not JSON: expecting value", 2, 6)),
         ('{"a":1}\n{"a', ("not JSON: unterminated string starting at", 2, 2)),
         ("1\n[[[]]]\n", ("nested deeper than 2 levels", 2, 3)),

@@ -67,10 +67,10 @@ def test_plain_yaml_becomes_plain_values(text: str, value: Any) -> None:
         ("!!map {a: 1}\n", ("tags (!name) are refused", 1, 1)),
         ("!x a: 1\n", ("tags (!name) are refused", 1, 1)),
         ("a:\n  <<: {b: 1}\n", ("merge keys (<<) are refused", 2, 3)),
-        ("a: 1\nb: 2\na: 3\n", ("the key 'a' stands twice", 3, 1)),
-        ("a: 1\n'a': 3\n", ("the key 'a' stands twice", 2, 1)),
-        ("x: {a: 1, b: 2, a: 3}\n", ("the key 'a' stands twice", 1, 17)),
-        ("1: a\n'1': b\n", ("the key '1' stands twice", 2, 1)),
+        ("a: 1\nb: 2\na: 3\n", ("the key 'a' appears twice", 3, 1)),
+        ("a: 1\n'a': 3\n", ("the key 'a' appears twice", 2, 1)),
+        ("x: {a: 1, b: 2, a: 3}\n", ("the key 'a' appears twice", 1, 17)),
+        ("1: a\n'1': b\n", ("the key '1' appears twice", 2, 1)),
         ("? [a, b]\n: 1\n", ("a key must be plain text, not a list or mapping", 1, 3)),
         ("{a: 1}: 2\n", ("a key must be plain text, not a list or mapping", 1, 1)),
         ("x:\n  ? - a\n  : 1\n", ("a key must be plain text, not a list or mapping", 2, 5)),
@@ -134,7 +134,7 @@ def test_text_that_is_not_yaml_is_refused_at_its_place(text: str, line: int, col
 def test_a_long_key_is_not_repeated_in_full() -> None:
     key = "k" * 1000
     reason, line, _ = _refusal(f"{key}: 1\n{key}: 2\n")
-    assert (reason, line) == (f"the key {'k' * 80!r} stands twice", 2)
+    assert (reason, line) == (f"the key {'k' * 80!r} appears twice", 2)
 
 
 def test_depth_is_bounded_where_it_is_exceeded() -> None:

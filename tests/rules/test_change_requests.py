@@ -169,7 +169,7 @@ def test_what_does_not_fit_is_refused_with_its_place() -> None:
     }
     assert told == snapshot(
         {
-            "a sealed spec": ["specs.0.name: a new name: what stands is sealed; api"],
+            "a sealed spec": ["specs.0.name: a new name, since existing specifications are sealed; api"],
             "nothing": ["overlay: at least one node or edge; nothing"],
             "about another": ["overlay.crId: cr-002; cr-001"],
             "a taken id": ["addedNodes.0.id: an id that is not taken; a"],

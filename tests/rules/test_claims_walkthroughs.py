@@ -65,7 +65,7 @@ def test_the_whole_table_of_what_is_claimed_of_tests_while_the_harness_saw_red()
         },
     }
     table = {name: differences(_said(tests=tests), (), red={"unit", "lint"}) for name, tests in cases.items()}
-    disputed = "the walkthrough says that t1 pass; for the harness lint, unit failed"
+    disputed = "the walkthrough says that t1 pass; lint, unit failed when Fair Witness ran them"
     assert {name: bool(found) for name, found in table.items()} == snapshot(
         {
             "nothing": False,

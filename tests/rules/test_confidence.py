@@ -73,18 +73,18 @@ def test_the_whole_table_of_one_trouble() -> None:
             "1 approvals: Low at most Low: 1 of 3 reviewers approve",
             "2 approvals: Medium at most Medium: 2 of 3 reviewers approve",
             "3 approvals: High",
-            "one Blocker left: Low at most Low: 1 open in severity Blocker",
-            "one Critical left: Low at most Low: 1 open in severity Critical",
-            "one Major left: Medium at most Medium: 1 open in severity Major",
+            "one Blocker left: Low at most Low: 1 open finding of severity Blocker",
+            "one Critical left: Low at most Low: 1 open finding of severity Critical",
+            "one Major left: Medium at most Medium: 1 open finding of severity Major",
             "one Minor left: High",
-            "fewer_researchers: Medium at most Medium: the run went on with less: fewer_researchers",
+            "fewer_researchers: Medium at most Medium: the run continued with less: fewer researchers",
             "knowledge_failed: High",
-            "tier3_infeasible: Medium at most Medium: the run went on with less: tier3_infeasible",
-            "single_model: Medium at most Medium: the run went on with less: single_model",
-            "design_not_approved: Medium at most Medium: the run went on with less: design_not_approved",
-            "replan_exhausted: Low at most Low: the run went on with less: replan_exhausted",
-            "review_exhausted: Low at most Low: the run went on with less: review_exhausted",
-            "sandbox_tier: Medium at most Medium: the run went on with less: sandbox_tier",
+            "tier3_infeasible: Medium at most Medium: the run continued with less: tier3 infeasible",
+            "single_model: Medium at most Medium: the run continued with less: single model",
+            "design_not_approved: Medium at most Medium: the run continued with less: design not approved",
+            "replan_exhausted: Low at most Low: the run continued with less: replan exhausted",
+            "review_exhausted: Low at most Low: the run continued with less: review exhausted",
+            "sandbox_tier: Medium at most Medium: the run continued with less: sandbox tier",
         ]
     )
 
@@ -101,9 +101,9 @@ def test_the_worst_limit_holds_and_every_reason_is_told() -> None:
     assert graded.level is Confidence.LOW
     assert graded.because == (
         "at most Medium: 2 of 3 reviewers approve",
-        "at most Medium: 2 open in severity Major",
-        "at most Medium: the run went on with less: single_model",
-        "at most Low: the run went on with less: review_exhausted",
+        "at most Medium: 2 open findings of severity Major",
+        "at most Medium: the run continued with less: single model",
+        "at most Low: the run continued with less: review exhausted",
     )
 
 

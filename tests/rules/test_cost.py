@@ -7,9 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from fairwitness.agents.roles import ROLES
 from fairwitness.contracts.autopilot.metrics import CostConstants, CostEstimation, MetricsFile, RunMetrics
 from fairwitness.contracts.autopilot.vocabulary import Complexity, FailureCategory, PhaseType
-from fairwitness.rules.cost import CostWarning, cost_warning, estimated_tokens, trend
+from fairwitness.contracts.common.vocabulary import Workflow
+from fairwitness.rules.cost import (
+    USUAL_CALLS,
+    CostWarning,
+    TokenRange,
+    cost_warning,
+    estimated_run,
+    estimated_tokens,
+    trend,
+)
 from support.fixtures import value_of
 
 CONSTANTS = CostEstimation()
@@ -145,3 +155,43 @@ def test_what_is_compared_is_rounded_to_what_it_can_say() -> None:
     summary = trend(MetricsFile((before, last)))
     assert summary is not None
     assert (summary.success_rate_delta, summary.avg_alignment_delta) == (0.3334, 0.88)
+
+
+@pytest.mark.req("P12")
+def test_every_workflow_has_usual_calls_of_its_own_roles() -> None:
+    assert set(USUAL_CALLS) == {spec.workflow for spec in ROLES.values()}
+    for workflow, calls in USUAL_CALLS.items():
+        assert all(ROLES[one.role].workflow is workflow and 0 <= one.least <= one.most for one in calls)
+
+
+def _estimated(workflow: Workflow, size: int = 0, external: bool = False, earlier: tuple[int, ...] = ()) -> TokenRange:
+    calls = USUAL_CALLS[workflow]
+    roles = [one.role for one in calls] if external else []
+    return estimated_run(calls, ROLES, external=roles, repository_bytes=size, earlier=earlier)
+
+
+@pytest.mark.req("P12")
+@given(st.sampled_from(Workflow), st.integers(0, 10**9), st.booleans())
+def test_an_estimate_is_a_range_that_grows_with_the_repository_and_with_external_agents(
+    workflow: Workflow, size: int, external: bool
+) -> None:
+    found = _estimated(workflow, size, external)
+    assert 0 < found.tokens[0] < found.tokens[1]
+    assert found.tokens[1] >= _estimated(workflow, 0, external).tokens[1]
+    assert found.tokens[1] >= _estimated(workflow, size).tokens[1]
+    assert found.runs == 0
+
+
+@given(st.lists(st.integers(1, 10**8), min_size=1, max_size=5))
+def test_earlier_runs_lie_within_the_estimate_that_they_give(earlier: list[int]) -> None:
+    found = _estimated(Workflow.FEATURE, earlier=tuple(earlier))
+    assert found.tokens[0] <= min(earlier)
+    assert found.tokens[1] >= max(earlier) or max(earlier) == 1
+    assert found.runs == len(earlier)
+
+
+def test_what_was_measured_with_a_real_model_lies_within_the_estimate() -> None:
+    measured_calls, measured_tokens, size = 20, 222_000, 200_000  # issue 18: a feature on PyPI's inflection
+    found = _estimated(Workflow.FEATURE, size)
+    assert found.calls[0] <= measured_calls <= found.calls[1]
+    assert found.tokens[0] <= measured_tokens <= found.tokens[1]

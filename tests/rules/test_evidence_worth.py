@@ -175,6 +175,7 @@ def test_no_other_module_reads_a_row_by_a_rule_of_its_own() -> None:
         "app/assembly/backends.py",  # chooses a sandbox
         "app/doctor.py",
         "app/verification/run.py",
+        "rules/repository_settings.py",  # orders the tiers by strength
     }
     rules = {"rules/evidence_worth.py", "rules/check_outcome.py"}
     others = {path for path in found if not path.startswith(("contracts/", "sandbox/", "testing/", "demo/"))}

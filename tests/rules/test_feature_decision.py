@@ -404,7 +404,7 @@ def test_the_three_iterations_of_a_task_that_never_passes() -> None:
         ("replan_exhausted",),
         ("task-01: without enough evidence",),
     )
-    assert last.reason == "the last iteration is spent; what failed was put back: task-01"
+    assert last.reason == "no iteration is left; tasks without evidence were reverted: task-01"
     assert (last.start, len(last.gates)) == (REVIEWERS, 4)
 
 
@@ -505,7 +505,7 @@ def test_every_task_that_was_put_back_is_named() -> None:
         for name in ("task-02", "task-01")
     )
     last = _advance(_decide(Step.VERIFY, iteration=3, tasks=tasks, calls=(call("task-01"), call("task-02"))))
-    assert last.reason == "the last iteration is spent; what failed was put back: task-01, task-02"
+    assert last.reason == "no iteration is left; tasks without evidence were reverted: task-01, task-02"
     assert last.known_issues == ("task-01: without enough evidence", "task-02: without enough evidence")
 
 
@@ -551,7 +551,7 @@ def test_a_commit_is_made_once_and_ends_the_run() -> None:
     assert isinstance(_decide(Step.COMMIT, **END, calls=(call("commit", "ERROR"),)), Retry)
     assert _halt(_decide(Step.COMMIT, **END, calls=(call("commit", "ERROR", attempts=2),)))[0] is HaltOutcome.ERROR
     assert _decide(Step.COMMIT, **MEDIUM, calls=(call("commit"),)) == Finish(
-        reason="the work stands in one commit", outcome=FinishOutcome.COMMITTED, confidence=Confidence.MEDIUM
+        reason="the work is in one commit", outcome=FinishOutcome.COMMITTED, confidence=Confidence.MEDIUM
     )
     low = _decide(Step.COMMIT, **LOW)
     assert isinstance(low, Finish)

@@ -214,11 +214,42 @@ def test_each_failed_iteration_is_answered_in_turn() -> None:
     assert half.tasks == ("task-02",)
     third = _after(_failing("task-01", 2, undone), iteration=2)
     assert isinstance(third, Replan)
-    assert third.iteration == 3
+    assert (third.iteration, third.by) == (3, None)
     last = _after(_failing("task-01", 3), iteration=3)
     assert isinstance(last, Revert)
     assert last.then == "go-on"
     assert _after(_failing("task-01", 3, observed("revert-task-01", False, round=3)), iteration=3) is None
+
+
+@pytest.mark.req("P9")
+def test_a_failed_check_goes_back_to_the_implementer_and_everything_else_to_the_planner() -> None:
+    failing, waiting = _failing("task-01", 1), task("task-02", ready=False)
+    cases = {
+        "a check fails": (failing,),
+        "a check fails and another task waits for it": (failing, waiting),
+        "a task only waits": (waiting,),
+        "a change is too large": (task("task-01", failed("scope")),),
+        "a check broke out": (task("task-01", failed("tests", assessment=Assessment.VIOLATION)),),
+        "one of two has no failing check": (failing, task("task-02", failed("scope"))),
+    }
+
+    def who(tasks: tuple[TaskFacts, ...], **policy: int) -> str:
+        chosen = Policy(verification=VerificationPolicy(**policy))
+        after = after_failed_verification(tasks, (), 1, chosen)
+        return (after.by or "planner") if isinstance(after, Replan) else type(after).__name__
+
+    assert {name: who(tasks) for name, tasks in cases.items()} == snapshot(
+        {
+            "a check fails": "implementer",
+            "a check fails and another task waits for it": "implementer",
+            "a task only waits": "planner",
+            "a change is too large": "planner",
+            "a check broke out": "planner",
+            "one of two has no failing check": "planner",
+        }
+    )
+    assert who((failing,), self_fixes=0) == "planner"
+    assert who((failing,), iterations=2) == "planner"  # the last iteration has a new plan
 
 
 @pytest.mark.req("P9")

@@ -637,3 +637,17 @@ def test_one_more_approval_never_shuts_a_review_gate(
 @pytest.mark.req("P9")
 def test_the_sentences_a_row_is_told_in_are_all_different() -> None:
     assert len({word.value for word in RowWorth}) == len(RowWorth)
+
+
+@pytest.mark.req("P7")
+def test_a_failing_check_is_named_with_its_reason_and_decides_the_same() -> None:
+    why = {"tests": "tests.test_a.A.test_b (AssertionError)", "ac-2": "no command proves it", "lint": "not shown"}
+    rows = (row("lint"), failed("tests"))
+    plain = _eg2(*rows, required=("ac-2",))
+    named = _eg2(*rows, required=("ac-2",), failing=why)
+    assert isinstance(plain, Blocked)
+    assert isinstance(named, Blocked)
+    assert named.missing[0] == "tests (failed): tests.test_a.A.test_b (AssertionError)"
+    assert "ac-2 (not run): no command proves it" in named.missing
+    assert (plain.count, plain.threshold) == (named.count, named.threshold)
+    assert [text.partition(": ")[0] for text in named.missing] == list(plain.missing)

@@ -76,7 +76,7 @@ ONE_MERGING = (*ONE_QUEUED, merging("task-01"))
         ((started("task-01"),), change("task-01", NodeState.RUNNING, NodeState.DONE), "an attempt that was verified"),
         ((), verified("task-01"), "an attempt that is under way"),
         ((started("task-01"),), verified("task-01", attempt=2), "an attempt that is under way"),
-        (ONE_QUEUED, verified("task-01"), "an attempt somebody works at"),
+        (ONE_QUEUED, verified("task-01"), "an attempt at work"),
         (ONE_QUEUED, conflict("task-01"), "an attempt being merged, for the first time"),
         ((), merging("task-01"), "batch 1 of nodes that wait, and no other under way"),
         (ONE_QUEUED, merging("task-01", batch=2), "batch 1 of nodes that wait, and no other under way"),

@@ -312,7 +312,7 @@ def test_the_same_change_again_is_nothing() -> None:
         ),
         ([], _verified("t1"), "attemptId", "an attempt that is under way"),
         (_change("t1", S.PENDING, S.RUNNING), _verified("t1", 2), "attemptId", "an attempt that is under way"),
-        (_queued("t1"), _verified("t1"), "nodeId", "an attempt somebody works at"),
+        (_queued("t1"), _verified("t1"), "nodeId", "an attempt at work"),
         (_queued("t1"), _conflict("t1"), "nodeId", "being merged, for the first time"),
         (
             [*_queued("t1"), _merging(1, "t1"), _conflict("t1"), _finished(1), _verified("t1"), _merging(2, "t1")],

@@ -63,7 +63,7 @@ def test_nobody_can_be_started_by_his_own_kind_not_even_over_others() -> None:
         (Role.WORKER, "worker-1", 2, 7, None),
         (Role.WORKER, "worker-2", 0, 0, "worker-2 may start worker-1, not worker-2"),
         (Role.SUB_EXECUTOR, "refinery", 0, 0, "worker-3 may start worker-1 or worker-2, not refinery"),
-        (Role.THROWAWAY, "worker-1", 0, 0, "worker-1 may start nobody, not worker-1"),
+        (Role.THROWAWAY, "worker-1", 0, 0, "worker-1 may start no one, not worker-1"),
         (Role.WORKER, "somebody", 0, 0, "worker-2 may start worker-1, not somebody"),
         (Role.WORKER, "", 0, 0, "worker-2 may start worker-1, not "),
         (Role.REFINERY, "worker-3", 3, 0, "helpers may be started 3 deep, and this one would be deeper"),

@@ -361,7 +361,7 @@ def test_the_whole_table_of_lies() -> None:
                 "11 enforcement: the judge agrees with everything and shows neither a line nor a command with its result [judge]",  # noqa: E501
             ],
             "a verification in a minute": ["10 enforcement: the verification took 60 s, less than 120 s [verify]"],
-            "a verification nobody measured": ["10 enforcement: nobody measured a verification [verify]"],
+            "a verification nobody measured": ["10 enforcement: no verification was measured [verify]"],
             "a verification without commands": [
                 "7 enforcement: a phase of type ui has to show a screenshot or a criterion whose command passed when the harness ran it [verify]",  # noqa: E501
                 "10 enforcement: the verification ran no command [verify]",

@@ -272,7 +272,7 @@ def test_a_failed_test_of_the_name_of_a_class_does_not_stand_for_the_class() -> 
 def test_a_file_that_did_not_load_before_and_does_now_is_fixed() -> None:
     before = [_item("t.py", ERROR, "No module named 'x'")]
     assert _moves(compare(before, _items(a=PASSED, b=FAILED, c=SKIPPED), are_tests=True)) == snapshot(
-        ["t.py::b: still broken", "t.py: fixed (what it stood for is told test by test now)", "t.py::a: new"]
+        ["t.py::b: still broken", "t.py: fixed (its tests are now reported one by one)", "t.py::a: new"]
     )
     assert _moves(compare(before, [], are_tests=True)) == ["t.py: vanished"]
     assert _moves(compare(before, [_item("t.py", ERROR)], are_tests=True)) == ["t.py: still broken"]
@@ -282,7 +282,7 @@ def test_a_file_that_did_not_load_before_and_does_now_is_fixed() -> None:
 def test_a_new_failing_test_in_a_file_that_was_skipped_before_is_still_new_and_failing() -> None:
     before = [_item("t.py", SKIPPED)]
     assert _moves(compare(before, _items(a=FAILED), are_tests=True)) == snapshot(
-        ["t.py::a: new and failing", "t.py: fixed (what it stood for is told test by test now)"]
+        ["t.py::a: new and failing", "t.py: fixed (its tests are now reported one by one)"]
     )
 
 

@@ -227,16 +227,16 @@ def test_every_situation_has_its_resolution() -> None:
     ]
     assert table == snapshot(
         [
-            "somebody found a blocker, rounds left: halt the run",
-            "somebody found a blocker, last round: halt the run",
+            "a reviewer found a blocker, rounds left: halt the run",
+            "a reviewer found a blocker, last round: halt the run",
             "a verdict is missing, rounds left: ask the reviewer again, once; then stop, resumable",
             "a verdict is missing, last round: ask the reviewer again, once; then stop, resumable",
             "too few approve, rounds left: send it back",
             "too few approve, last round: design: findings bind the planner; code: as review.on_exhausted says",
-            "enough approve, but somebody wants security revised, rounds left: send it back",
-            "enough approve, but somebody wants security revised, last round: design: findings bind the planner; code: as review.on_exhausted says",  # noqa: E501
-            "enough approve, somebody wants something else revised, rounds left: go on, the dissent is a known issue",
-            "enough approve, somebody wants something else revised, last round: go on, the dissent is a known issue",
+            "enough approve, but a reviewer wants security revised, rounds left: send it back",
+            "enough approve, but a reviewer wants security revised, last round: design: findings bind the planner; code: as review.on_exhausted says",  # noqa: E501
+            "enough approve; a reviewer wants something else revised, rounds left: go on, the dissent is a known issue",
+            "enough approve; a reviewer wants something else revised, last round: go on, the dissent is a known issue",
             "all approve, rounds left: go on",
             "all approve, last round: go on",
         ]
@@ -338,7 +338,9 @@ def test_two_approvals_go_on_and_the_dissent_is_a_known_issue() -> None:
         Gate.CATEGORIES_COVERED,
         Gate.MAJORITY_APPROVES,
     ]
-    assert decision.reason == ("the reviewers approve the code: enough approve, somebody wants something else revised")
+    assert decision.reason == (
+        "the reviewers approve the code: enough approve; a reviewer wants something else revised"
+    )
 
 
 @pytest.mark.req("P7")
@@ -347,7 +349,9 @@ def test_a_lone_security_objection_forces_a_round_while_one_is_left() -> None:
     decision = _after(lone)
     assert isinstance(decision, Revise)
     assert (decision.to, decision.round, decision.findings) == ("step-5", 2, ("pragmatic-verifier: security (Major)",))
-    assert decision.reason == ("the reviewers want the code fixed: enough approve, but somebody wants security revised")
+    assert decision.reason == (
+        "the reviewers want the code fixed: enough approve, but a reviewer wants security revised"
+    )
     assert len(decision.gates) == 4
     last = _after(lone, round=2)
     assert isinstance(last, Advance)
@@ -381,7 +385,7 @@ def test_an_exhausted_code_review_goes_on_low_or_ends_in_error_as_the_setting_sa
     assert isinstance(low, Advance)
     assert (low.to, low.degradations) == ("step-8", ("review_exhausted",))
     assert len(low.gates) == 4
-    assert low.reason == "the last round is spent; what is still open is a known issue: too few approve"
+    assert low.reason == "no round is left; open findings are known issues: too few approve"
     assert low.known_issues == ("security-sentinel: correctness (Major)", "architecture-guardian: architecture (Major)")
     ended = _after(said, round=2, policy=STRICT)
     assert isinstance(ended, Halt)

@@ -25,7 +25,6 @@ FOLDER = "docs/feature/login"
 SCOPE = Scope(
     folder=FOLDER,
     writes=("src/auth/*.py", "tests/**"),
-    commands=(("pytest",), ("npm", "test"), ("bash", "tests/task-01.sh"), (".venv/bin/ruff", "check")),
     interactive=True,
 )
 WIDE = SCOPE.model_copy(update={"writes": ("**",)})
@@ -118,35 +117,35 @@ def test_the_whole_list_of_tools_by_role() -> None:
             "researcher: read_file, list_dir, grep_search, semantic_search, file_search, create_file, query_map",
             "spec: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, ask_questions, query_map",  # noqa: E501
             "designer: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, query_map",  # noqa: E501
-            "adversarial-reviewer: read_file, list_dir, grep_search, semantic_search, file_search, create_file, run_in_terminal, query_map",  # noqa: E501
+            "adversarial-reviewer: read_file, list_dir, grep_search, semantic_search, file_search, create_file, run_in_terminal, query_map, run_check",  # noqa: E501
             "planner: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, query_map",  # noqa: E501
-            "implementer: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, multi_replace_string_in_file, run_in_terminal, get_terminal_output, get_errors, list_code_usages, query_map",  # noqa: E501
-            "verifier: read_file, list_dir, grep_search, file_search, create_file, run_in_terminal, get_terminal_output, get_errors, query_map",  # noqa: E501
+            "implementer: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, multi_replace_string_in_file, run_in_terminal, get_terminal_output, get_errors, list_code_usages, query_map, run_check",  # noqa: E501
+            "verifier: read_file, list_dir, grep_search, file_search, create_file, run_in_terminal, get_terminal_output, get_errors, query_map, run_check",  # noqa: E501
             "knowledge-agent: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, memory, query_ledger, query_map",  # noqa: E501
             "phase-researcher: read_file, list_dir, grep_search, semantic_search, file_search, create_file, query_map",
             "phase-planner: read_file, list_dir, grep_search, semantic_search, file_search, query_map",
             "plan-checker: read_file, list_dir, grep_search, semantic_search, file_search, query_map",
-            "executor: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, multi_replace_string_in_file, run_in_terminal, get_terminal_output, get_errors, list_code_usages, query_map",  # noqa: E501
-            "mini-verifier: read_file, list_dir, grep_search, semantic_search, file_search, run_in_terminal, get_terminal_output, get_errors, query_map",  # noqa: E501
-            "phase-verifier: read_file, list_dir, grep_search, semantic_search, file_search, run_in_terminal, get_terminal_output, get_errors, query_map",  # noqa: E501
-            "judge: read_file, list_dir, grep_search, semantic_search, file_search, run_in_terminal, get_terminal_output, get_errors, query_map",  # noqa: E501
+            "executor: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, multi_replace_string_in_file, run_in_terminal, get_terminal_output, get_errors, list_code_usages, query_map, run_check",  # noqa: E501
+            "mini-verifier: read_file, list_dir, grep_search, semantic_search, file_search, run_in_terminal, get_terminal_output, get_errors, query_map, run_check",  # noqa: E501
+            "phase-verifier: read_file, list_dir, grep_search, semantic_search, file_search, run_in_terminal, get_terminal_output, get_errors, query_map, run_check",  # noqa: E501
+            "judge: read_file, list_dir, grep_search, semantic_search, file_search, run_in_terminal, get_terminal_output, get_errors, query_map, run_check",  # noqa: E501
             "rater: ",
-            "debugger: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, multi_replace_string_in_file, run_in_terminal, get_terminal_output, get_errors, list_code_usages, query_map",  # noqa: E501
+            "debugger: read_file, list_dir, grep_search, semantic_search, file_search, create_file, replace_string_in_file, multi_replace_string_in_file, run_in_terminal, get_terminal_output, get_errors, list_code_usages, query_map, run_check",  # noqa: E501
             "questioning: read_file, list_dir, grep_search, semantic_search, file_search, query_map",
             "self-audit: read_file, list_dir, grep_search, semantic_search, file_search, query_map",
             "captain: read_file, list_dir, grep_search, semantic_search, file_search, ask_questions, query_map",
-            "worker-1: read_file, list_dir, grep_search, create_file, replace_string_in_file, run_in_terminal, get_errors",  # noqa: E501
-            "worker-2: read_file, list_dir, grep_search, create_file, replace_string_in_file, run_in_terminal, get_errors, agent",  # noqa: E501
-            "worker-3: read_file, list_dir, grep_search, create_file, replace_string_in_file, run_in_terminal, get_errors, agent, read_subtasks, write_subtask",  # noqa: E501
-            "refinery: read_file, list_dir, grep_search, create_file, replace_string_in_file, run_in_terminal, get_errors, agent, read_subtasks, write_subtask, merge_branches, run_tests, fix_conflict, emit_cr",  # noqa: E501
+            "worker-1: read_file, list_dir, grep_search, create_file, replace_string_in_file, run_in_terminal, get_errors, run_check",  # noqa: E501
+            "worker-2: read_file, list_dir, grep_search, create_file, replace_string_in_file, run_in_terminal, get_errors, agent, run_check",  # noqa: E501
+            "worker-3: read_file, list_dir, grep_search, create_file, replace_string_in_file, run_in_terminal, get_errors, agent, read_subtasks, write_subtask, run_check",  # noqa: E501
+            "refinery: read_file, list_dir, grep_search, create_file, replace_string_in_file, run_in_terminal, get_errors, agent, read_subtasks, write_subtask, merge_branches, run_tests, fix_conflict, emit_cr, run_check",  # noqa: E501
         ]
     )
 
 
 @pytest.mark.req("F8")
-def test_forge_agents_have_seven_eight_ten_and_fourteen_tools() -> None:
+def test_forge_agents_have_seven_eight_ten_and_fourteen_tools_and_run_check() -> None:
     forge = (Role.THROWAWAY, Role.WORKER, Role.SUB_EXECUTOR, Role.REFINERY)
-    assert [len(POLICIES[role].tools) for role in forge] == [7, 8, 10, 14]
+    assert [len(POLICIES[role].tools - {Tool.RUN_CHECK}) for role in forge] == [7, 8, 10, 14]
 
 
 @pytest.mark.req("F8")
@@ -239,10 +238,8 @@ def test_a_role_writes_its_own_documents_and_a_builder_the_declared_files(role: 
     ],
 )
 def test_everything_else_is_not_theirs_to_write(role: Role, path: str) -> None:
-    assert (
-        _reason(role, ToolCall(tool="create_file", paths=(path,)))
-        == f"{path} is not among the files this role may write"
-    )
+    reason = _reason(role, ToolCall(tool="create_file", paths=(path,)))
+    assert reason.startswith(f"{path} is not among the files this role may write: ")
 
 
 @pytest.mark.req("X3")
@@ -252,7 +249,7 @@ def test_without_a_scope_nothing_is_written_and_every_path_of_a_call_is_judged()
             assert not _writes(role, f"{FOLDER}/feature.md", tool=tool, scope=Scope())
             assert not _writes(role, "research/patterns.yaml", tool=tool, scope=Scope())
     two = ToolCall(tool="multi_replace_string_in_file", paths=("src/auth/a.py", "src/b.py"))
-    assert _reason(Role.IMPLEMENTER, two) == "src/b.py is not among the files this role may write"
+    assert _reason(Role.IMPLEMENTER, two).startswith("src/b.py is not among the files this role may write: ")
     assert _reason(Role.IMPLEMENTER, ToolCall(tool="create_file")) == "it names no path"
     assert _reason(Role.JUDGE, ToolCall(tool="read_file")) == "it names no path"
     assert _reason(Role.JUDGE, ToolCall(tool="list_dir")) == "it names no path"
@@ -396,68 +393,85 @@ def test_a_reviewer_does_nothing_else(argv: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("role", [role for role in Role if Tool.RUN_IN_TERMINAL in POLICIES[role].tools])
 def test_no_role_at_all_changes_the_repository_or_hides_a_command_in_another(role: Role) -> None:
     for argv in TRICKS:
-        if argv not in (("pytest",), ("git", "status")):
+        if argv not in (("pytest",), ("git", "status"), ("ls",), ("git diff",)):  # the last names no program
             assert not _runs(role, *argv), argv
 
 
 @pytest.mark.req("X3")
-def test_a_builder_runs_the_projects_commands_looks_at_git_and_handles_its_own_files() -> None:
+def test_a_builder_runs_what_the_toolchain_offers_looks_at_git_and_handles_its_own_files() -> None:
     for role in BUILDERS:
         for argv in (
             ("pytest",),
-            ("pytest", "-q", "tests/test_a.py"),
+            ("pytest", "-q", "tests/test_a.py", "-k", "a or b"),
+            ("python3", "-m", "pytest", "-q"),
+            ("python", "-c", "import shop; print(shop.price(1) > 0 & 1)"),
             ("npm", "test"),
+            ("npx", "tsc", "--noEmit"),
+            ("make", "-s", "all"),
+            ("cargo", "test"),
             (".venv/bin/ruff", "check", "src"),
             ("bash", "tests/task-01.sh"),
+            ("timeout", "60", "pytest"),
+            ("env", "A=1", "pytest"),
+            ("sed", "-n", "1,5p;", "src/auth/a.py"),
             ("git", "status", "--porcelain"),
             ("rm", "src/auth/old.py"),
             ("rm", "-f", "--", "tests/test_old.py"),
             ("mv", "src/auth/a.py", "src/auth/b.py"),
         ):
-            assert _runs(role, *argv), argv
+            assert _runs(role, *argv) == (argv[0] != "sed"), argv  # a part that ends with ";" looks like a second line
         for argv in (
             ("npm", "install"),
-            ("npm",),
+            ("npm", "--silent", "ci"),
+            ("pip", "install", "x"),
+            ("python3.11", "-m", "pip", "install", "x"),
             ("curl", "http://x"),
             ("pytest", "&&", "curl"),
-            ("bash", "tests/task-01.sh", "x"),
-            ("bash", "other.sh"),
-            ("ruff", "check"),
+            ("pytest", "2>&1"),
+            ("pytest", ">", "out.txt"),
+            ("pytest", ">out.txt"),
+            ("cd", "src"),
+            ("cd", "src;", "pytest"),
+            ("A=1", "pytest"),
+            ("sh", "-c", "pytest"),
+            ("env", "sh", "-c", "pytest"),
+            ("timeout", "5", "sudo", "x"),
             ("rm",),
             ("rm", "-rf"),
             ("rm", "src/other.py"),
             ("rm", "--no-preserve-root", "tests/a.py"),
             ("mv", "src/auth/a.py", "src/b.py"),
             ("rm", ".git/index"),
-            ("python", "-c", "print(1)"),
         ):
             assert not _runs(role, *argv), argv
 
 
 @pytest.mark.req("X3")
-def test_a_listed_shell_script_is_run_but_never_a_listed_shell_text() -> None:
-    scope = Scope(commands=(("sh", "-c", "true"), ("bash", "-ec", "true"), ("sh", "run.sh"), ("git", "push")))
-    assert _runs(Role.EXECUTOR, "sh", "run.sh", scope=scope)
-    assert not _runs(Role.EXECUTOR, "sh", "-c", "true", scope=scope)
-    assert not _runs(Role.EXECUTOR, "bash", "-ec", "true", scope=scope)
-    assert not _runs(Role.EXECUTOR, "git", "push", scope=scope)
+@GENERATED
+@given(st.lists(st.text(st.characters(codec="ascii"), max_size=12), max_size=6), st.sampled_from(list(Role)))
+def test_every_command_line_has_an_answer_and_a_refusal_quotes_what_is_allowed(words: list[str], role: Role) -> None:
+    answer = may_call(role, ToolCall(tool="run_in_terminal", argv=tuple(words)), SCOPE)
+    if isinstance(answer, ToolRefusal) and Tool.RUN_IN_TERMINAL in POLICIES[role].tools:
+        allowed = answer.reason.rpartition("; you may run: ")[2]
+        assert "git diff/show/log" in allowed
+        assert ("any program of the project" in allowed) == POLICIES[role].project_commands
 
 
 @pytest.mark.req("X3")
 def test_checkers_run_checks_and_change_nothing() -> None:
     for role in (Role.VERIFIER, Role.MINI_VERIFIER, Role.PHASE_VERIFIER, Role.JUDGE):
-        assert _runs(role, "pytest", "-q")
+        assert _runs(role, "pytest", "-q", scope=Scope())
         assert _runs(role, "git", "blame", "src/a.py")
         assert not _runs(role, "rm", "src/auth/a.py")
-        assert not _runs(role, "pytest", scope=Scope())
     assert not _runs(Role.ORCHESTRATOR, "pytest")
+    assert not _runs(Role.REVIEWER, "pytest")
     assert not _runs(Role.KNOWLEDGE, "git", "diff")
 
 
 @pytest.mark.req("X3")
 def test_a_refusal_says_why() -> None:
     def why(*argv: str) -> str:
-        return _reason(Role.EXECUTOR, ToolCall(tool="run_in_terminal", argv=argv))
+        return _reason(Role.EXECUTOR, ToolCall(tool="run_in_terminal", argv=argv)).partition("; you may run: ")[0]
 
     told = [
         why(),
@@ -473,24 +487,26 @@ def test_a_refusal_says_why() -> None:
         why("rm", "../x"),
         why("rm", "src/x.py"),
         _reason(Role.KNOWLEDGE, ToolCall(tool="query_ledger")),
-        _reason(Role.EXECUTOR, ToolCall(tool="run_in_terminal")),
+        _reason(Role.REVIEWER, ToolCall(tool="run_in_terminal")),
+        _reason(Role.EXECUTOR, ToolCall(tool="create_file", paths=("x.py",))),
     ]
     assert told == snapshot(
         [
             "it names no command",
             "it has a control character",
-            "sh runs other commands",
-            "it has a sign that only a shell understands",
-            "git push is not on the list of this role",
+            "sh is not allowed with a command as text: call the program itself",
+            "there is no shell here, which ; needs: one program and its arguments",
+            "git push is not allowed",
             "--output=x is not on the list of options",
             "/x is outside the work tree",
-            "curl is not on the list of this role",
+            "curl is not allowed: there is no network here",
             "it names no file",
             "--force is not on the list of options",
             "../x: it has a '..' segment",
-            "src/x.py is not among the files this role may write",
+            "src/x.py is not among the files this role may write: src/auth/*.py, tests/**",
             "it does not ask (SELECT)",
-            "it names no command",
+            "it names no command; you may run: git diff/show/log",
+            "x.py is not among the files this role may write: src/auth/*.py, tests/**",
         ]
     )
 
@@ -557,7 +573,7 @@ def test_questions_are_asked_only_when_someone_is_there() -> None:
     assert asks == [Role.ORCHESTRATOR, Role.SPEC, Role.CAPTAIN]
     for role in asks:
         assert _allowed(role, ToolCall(tool="ask_questions"))
-        assert _reason(role, ToolCall(tool="ask_questions"), Scope()) == "nobody is there to be asked"
+        assert _reason(role, ToolCall(tool="ask_questions"), Scope()) == "no person can be asked in this run"
 
 
 @pytest.mark.req("X3")

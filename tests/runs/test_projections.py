@@ -13,7 +13,7 @@ from fairwitness.contracts.forge.status import DagStatus, RunState
 from fairwitness.errors import EventsBroken
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.dag import COUNTED, run_counts
-from fairwitness.runs.shared.state_files import ForgeProjection
+from fairwitness.runs.forge.files import ForgeProjection
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 from rules import fold_streams

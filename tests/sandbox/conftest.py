@@ -1,12 +1,12 @@
 """Fixtures of the sandbox's tests."""
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from fairwitness.kit.folder_trees import remove_tree
 from sandbox.kit import ALL, Bench
 
 
@@ -16,7 +16,7 @@ def open_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="fairwitness-test-"))
     folder.chmod(0o755)
     yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
 
 
 @pytest.fixture(params=ALL)

@@ -15,8 +15,9 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import End
 from fairwitness.errors import UsageError
 from fairwitness.sandbox import hidden
+from fairwitness.sandbox.caller_paths import WriteAttempt
 from fairwitness.sandbox.checked_command import check_command
-from fairwitness.sandbox.observer import WriteAttempt, WriteRule
+from fairwitness.sandbox.observer import WriteRule
 from fairwitness.sandbox.probe import probe
 from fairwitness.sandbox.scripted import Reply
 from sandbox.escapes.starting import IDENTITIES, Unavailable, as_user, kernel_refuses, python

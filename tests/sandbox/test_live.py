@@ -326,7 +326,7 @@ def test_a_script_without_a_conversation_says_so(tmp_path: Path) -> None:
         assert live.hear_out() == b""
         assert "has no conversation" in str(live.finished().result.sandbox_error)
     result = bench.run("/bin/cat", plays=_PLAYED).result
-    assert "nobody is attached" in str(result.sandbox_error)
+    assert "no program is attached" in str(result.sandbox_error)
 
 
 def test_a_script_may_hang_up_on_its_caller(tmp_path: Path) -> None:

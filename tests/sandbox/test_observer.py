@@ -7,7 +7,8 @@ import pytest
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import End
-from fairwitness.sandbox.observer import TARGETS, WriteAttempt, WriteRule
+from fairwitness.sandbox.caller_paths import TARGETS, WriteAttempt
+from fairwitness.sandbox.observer import WriteRule
 from fairwitness.sandbox.seccomp import WATCHED, program
 from fairwitness.sandbox.syscalls import ARCHITECTURES, numbers
 from sandbox.kit import CONFINING, PYTHON, Bench, said

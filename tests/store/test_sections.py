@@ -83,7 +83,7 @@ def test_a_change_that_the_rules_allow_is_no_break(was: str, becomes: str) -> No
         (
             "root_cause:",
             "## Evidence\n\n- checked: x\n  found: y",
-            {"Evidence": "stands twice"},
+            {"Evidence": "appears twice"},
         ),
     ],
 )

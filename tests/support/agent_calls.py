@@ -29,7 +29,15 @@ def maker_of(
     retry: RetryPolicy | None = None,
 ) -> DispatchDepsFactory:
     """The dependencies of dispatches, as the app makes them, but for the sandbox and the state folder."""
-    deps = VerifyDeps(
+    deps = verify_deps_of(worktrees, ledger, state, runner, settings, clock)
+    return DispatchDepsFactory(deps, run_id, settings, retry or RetryPolicy(), caps=caps)
+
+
+def verify_deps_of(
+    worktrees: Worktrees, ledger: Ledger, state: Path, runner: Runner, settings: RunSettings, clock: Clock
+) -> VerifyDeps:
+    """What the verifications of a run share."""
+    return VerifyDeps(
         repository=worktrees.repository,
         runner=runner,
         shadow=worktrees.shadow,
@@ -40,7 +48,6 @@ def maker_of(
         digest=settings.settings_hash.removeprefix("sha256:"),
         clock=clock,
     )
-    return DispatchDepsFactory(deps, run_id, settings, retry or RetryPolicy(), caps=caps)
 
 
 def caller_of(

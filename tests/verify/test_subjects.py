@@ -24,12 +24,11 @@ from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.clock import spell, system_clock
 from fairwitness.ledger.record import Record
 from fairwitness.ledger.verify import verify
-from fairwitness.verify.discovery.repository_checks import discover
-from fairwitness.verify.environment.preparation import TreeView
 from fairwitness.verify.folder_lock import locked_folder
 from fairwitness.verify.gate_answer import gate_answer
 from fairwitness.verify.model import ProposedChange, VerificationStopped
 from fairwitness.verify.subject import SubjectOutcome, verify_subject
+from fairwitness.verify.tree_view import checks_at
 from fairwitness.verify.verification import VerificationResult
 from verify.subjects import PRICES, RUN, SETTINGS, World, branch, make
 
@@ -181,7 +180,7 @@ def test_a_change_that_was_proven_to_its_end_is_only_told(tmp_path: Path, world:
     deps, subject = here.deps, VerifySubject(task_id="task-01", round=1)
     base, head = here.side("main"), here.side("red")
     change = ProposedChange(base, head, deps.shadow.diff(base.tree, head.tree))
-    before, after = (discover(TreeView(deps.shadow, side.tree), deps.settings) for side in (base, head))
+    before, after = (checks_at(deps.shadow, side.tree, deps.settings) for side in (base, head))
 
     def proven() -> VerificationResult:
         work = deps.scratch / "work" / "verify-by-hand"

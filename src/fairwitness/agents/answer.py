@@ -16,6 +16,7 @@ from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.errors import BadDocument
 from fairwitness.kit.documents import Format, read
 from fairwitness.kit.limits import CHECKED
+from fairwitness.kit.redaction import redact_values
 from fairwitness.kit.text import visible
 from fairwitness.rules.validation import problems_in
 
@@ -25,6 +26,7 @@ _MOST_OBJECTS = 5_000
 _FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*([A-Za-z]*)[^\n]*$")
 _TAGS = {"json": Format.JSON, "yaml": Format.YAML, "yml": Format.YAML}
 NO_ANSWER = "there is no JSON or YAML block in it"
+EMPTY = "it is empty: there is no word in it"
 
 
 class FoundAnswer(NamedTuple):
@@ -53,11 +55,11 @@ def read_answer(
     known: Mapping[str, Any],
     statuses: Collection[CompletionStatus] = (),
 ) -> ReadAnswer:
-    """Return an agent's answer and every problem with it; a submitted answer takes precedence over the text."""
+    """Return an agent's answer, without secrets, and every problem with it; a submitted answer takes precedence."""
     found = FoundAnswer(dict(submitted)) if submitted is not None else find_answer(text)
     if found.value is None:
         return ReadAnswer(None, (found.problem,))
-    value = with_known(found.value, known)
+    value = with_known(redact_values(found.value), known)
     problems = tuple(
         visible(f"{spell_path(problem.where)}: expected {problem.expected}, found {problem.found}")
         for problem in problems_in(value, BY_NAME[contract], strict=True)
@@ -111,7 +113,7 @@ def find_answer(text: str) -> FoundAnswer:
     if bare is not None:
         return _mapping(bare, Format.JSON)
     whole = _untagged(text)
-    return whole if whole.value is not None else FoundAnswer(None, NO_ANSWER)
+    return whole if whole.value is not None else FoundAnswer(None, NO_ANSWER if text.strip() else EMPTY)
 
 
 def _blocks(text: str) -> Iterator[_Block]:

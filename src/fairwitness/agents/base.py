@@ -16,9 +16,27 @@ from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Happeni
 from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.decisions import ErrorCause
+from fairwitness.rules.provider_faults import ModelTrouble
 from fairwitness.sandbox.runner import Runner
 
 OnHappening = Callable[[Happening], None]
+AnswerCheck = Callable[[dict[str, Any]], tuple[str, ...]]
+"""Returns what is wrong with an answer that fits its contract, such as a command that cannot be run."""
+
+
+def no_objection(_answer: dict[str, Any]) -> tuple[str, ...]:
+    """Object to nothing."""
+    return ()
+
+
+def no_wait() -> float:
+    """Return 0: nothing waits for a provider."""
+    return 0.0
+
+
+def no_trouble() -> ModelTrouble | None:
+    """Return None: no call of a model failed."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +79,11 @@ class AgentJob:
     on_happening: OnHappening
     began: float
     """`time.monotonic()` when the dispatch began."""
+    check: AnswerCheck = no_objection
+    waited: Callable[[], float] = no_wait
+    """Returns the seconds that the dispatch has waited for its provider; they do not count as its time."""
+    trouble: Callable[[], ModelTrouble | None] = no_trouble
+    """Returns the fault of its last call of a model; None if that was answered."""
 
     def report(self, kind: Kind, text: str = "", **more: Any) -> None:
         """Report an event with its time since the dispatch began."""

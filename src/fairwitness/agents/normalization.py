@@ -103,7 +103,7 @@ _REPORTS: tuple[re.Pattern[str], ...] = (
 )
 """Lines of pytest (`-v`, and its summary), of cargo, and of pytest without `-v`."""
 _REPORT_LENGTH = 1_000
-_SIGNS = re.compile(r"(?P<head>\S+\.py )(?P<signs>[.FEsxXRr]+)(?P<tail>(?:\s+\[.*\])?)")
+_SIGNS = re.compile(r"(?P<head>(?<!\S)\S+\.py )(?P<signs>[.FEsxXRr]+)(?P<tail>(?:\s+\[.*\])?)")
 
 
 def normalize(text: str, *, root: str) -> str:

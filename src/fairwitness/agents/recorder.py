@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from fairwitness.agents.base import AgentJob, AgentTurn, Backend, Session
 from fairwitness.agents.cassette_file import Cassette, name_of, packed, prompt_digest, schema_digest, seen, spell
-from fairwitness.agents.redaction import Redactor
 from fairwitness.agents.toolset.model import ToolResult, ToolSpec
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.agents.worktree_watch import WorktreeChange, WorktreeWatch
@@ -27,6 +26,7 @@ from fairwitness.contracts.agents.dispatch import Denial, EnforcementTier, Happe
 from fairwitness.contracts.common.tools import Allowed, Tool, ToolCall, ToolRefusal
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.kit.files import create_file, is_file
+from fairwitness.kit.redaction import knowing
 from fairwitness.rules.tool_policy import may_call
 
 _NAMED = 5
@@ -260,7 +260,7 @@ class _Recorder:
 
 def _clean(cassette: Cassette, job: AgentJob) -> bytes:
     """Return the file without secrets; if one cannot be removed, there is no file."""
-    redactor = Redactor([job.endpoint.token] if job.endpoint is not None else [])
+    redactor = knowing(*([job.endpoint.token] if job.endpoint is not None else []))
     header = CassetteHeader.model_validate(redactor.redact_all(cassette.header.plain()))
     turns: list[CassetteTurn] = []
     for turn in cassette.turns:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from fairwitness.errors import StoreError
 from fairwitness.kit.files import read_plain
+from fairwitness.kit.folder_trees import walk
+from fairwitness.kit.safe_open import HeldFolder
 
 MOST_FILES = 20_000
 """A worktree with more files is not watched."""
@@ -34,7 +36,7 @@ class WorktreeWatch:
     """The state of a worktree when it was last scanned."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self._root = HeldFolder(root)
         self._files = self._look()
 
     @property
@@ -61,7 +63,8 @@ class WorktreeWatch:
 
     def _look(self) -> dict[str, _Signature] | None:
         found: dict[str, _Signature] = {}
-        for folder, folders, names in os.walk(self._root):
+        root = self._root.through
+        for folder, folders, names in walk(root):
             folders[:] = sorted(name for name in folders if name.casefold() not in _PASSED_OVER)
             if len(found) + len(names) > MOST_FILES:
                 return None
@@ -71,7 +74,7 @@ class WorktreeWatch:
                     seen = os.lstat(path)
                 except OSError:  # gone meanwhile
                     continue
-                relative = os.path.relpath(path, self._root)
+                relative = os.path.relpath(path, root)
                 if name.casefold() not in _PASSED_OVER:
                     found[relative] = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
         return found

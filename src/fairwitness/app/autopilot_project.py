@@ -189,7 +189,7 @@ def refuse_dirty(repository: Repository, state: Path) -> None:
 
 def _is_ours(repository: Repository) -> bool:
     try:
-        before = repository.git.run("show", f"HEAD:{GITIGNORE}").decode(errors="replace")
+        before = repository.git.run("cat-file", "blob", f"HEAD:{GITIGNORE}").decode(errors="replace")
     except FairWitnessError:
         before = ""
     return is_our_gitignore(before, _text(checkout_of(repository), GITIGNORE) or "")

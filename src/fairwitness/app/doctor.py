@@ -15,6 +15,8 @@ from fairwitness.app.assembly.backends import probe_agent
 from fairwitness.app.assembly.models import PERSONS, SELLERS
 from fairwitness.app.repository import repository_root
 from fairwitness.app.settings.agents import ORDER, agents_settings
+from fairwitness.app.settings.review import review_settings
+from fairwitness.app.settings.trust import listed
 from fairwitness.app.settings.verify import user_file
 from fairwitness.contracts.agents.dispatch import EnforcementTier, Probe
 from fairwitness.contracts.agents.settings import AgentsSettings, ProviderKind
@@ -55,8 +57,9 @@ def examine_agents(where: Path, sandbox: SandboxTier) -> tuple[MachineFinding, .
     own = user_file()
     file = f"{own}{'' if own.exists() else ' (not created yet)'}"
     try:
-        settings, _ = agents_settings(repository_root(where), ROLES)
-        said = MachineFinding("agents: settings", Health.OK, file)
+        root = repository_root(where)
+        settings = agents_settings(root, ROLES).settings
+        said = _settings_finding(root, file)
     except FairWitnessError as error:
         settings = AgentsSettings()
         said = MachineFinding(
@@ -67,6 +70,15 @@ def examine_agents(where: Path, sandbox: SandboxTier) -> tuple[MachineFinding, .
         probes = tuple(pool.map(lambda name: probe_agent(name, settings), names))
     none = not any(probe.found and not probe.missing for probe in probes)
     return (said, *map(_key, _KEYS), *(_agent(probe, sandbox) for probe in probes), *((_NOBODY,) if none else ()))
+
+
+def _settings_finding(root: Path, file: str) -> MachineFinding:
+    """Say which settings of the repository are not in force."""
+    review = review_settings(root)
+    if review.is_trusted or review.file is None:
+        return MachineFinding("agents: settings", Health.OK, file)
+    costs = f"not in force until you trust {review.file.place}: {listed(review.asking)}"
+    return MachineFinding("agents: settings", Health.DEGRADED, file, costs, review.file.command)
 
 
 _NOBODY = MachineFinding(

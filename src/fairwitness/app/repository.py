@@ -1,13 +1,20 @@
-"""The root, state folder and database of a repository, for reading; loads neither contracts nor the engine."""
+"""The root, state folder and database of a repository, for reading; loads neither contracts nor the engine.
+
+The state folder is `.fairwitness/` of the repository if this user made it on this machine. One that came with a clone
+or an archive is never read: the state is in the user's state directory then (docs/adr/0024)."""
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairwitness.errors import DatabaseUnusable
+from fairwitness.errors import DatabaseUnusable, UsageError
+from fairwitness.kit.own_folder import KnownFolder, Standing, look
+from fairwitness.kit.text import visible
+from fairwitness.kit.user_state import user_state_path
 from fairwitness.ledger.summary import holds_a_ledger
 
 if TYPE_CHECKING:
@@ -16,6 +23,8 @@ if TYPE_CHECKING:
 FOLDER = ".fairwitness"
 DATABASE = "evidence.db"
 URL = "FAIRWITNESS_DATABASE_URL"
+WAIT = "FAIRWITNESS_DATABASE_WAIT"
+"""The variable that says how many minutes a run waits for a lost database server."""
 
 
 def repository_root(start: Path) -> Path:
@@ -27,20 +36,38 @@ def repository_root(start: Path) -> Path:
 
 
 def user_state_folder(place: Path) -> Path:
-    """Return the folder for the state of a repository that is not writable."""
-    from platformdirs import user_state_path
-
+    """Return the folder for the state of a repository that is not writable or has a foreign state folder."""
     name = f"{place.name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
-    return user_state_path("fairwitness") / "repositories" / name
+    return user_state_path() / "repositories" / name
 
 
 def state_in(root: Path) -> Path:
-    """Return the state folder of a repository, which need not exist."""
-    inside = root / FOLDER
-    if inside.is_dir():
-        return inside
-    outside = user_state_folder(root)
-    return outside if outside.is_dir() else inside
+    """Return the state folder of a repository for reading, which need not exist; a foreign one is named on stderr.
+
+    A copied or moved folder can be read, and its ledger can be checked. `app.state.state_of` refuses to reuse it.
+    """
+    inside, outside = look(root / FOLDER), user_state_folder(root)
+    if inside.standing in (Standing.OURS, Standing.COPIED):
+        return inside.path
+    if inside.standing is Standing.FOREIGN:
+        say_foreign(inside)
+        return outside
+    return outside if outside.is_dir() else inside.path
+
+
+_said: set[Path] = set()
+"""The foreign folders that this process has named."""
+
+
+def say_foreign(folder: KnownFolder) -> None:
+    """Print that a foreign state folder is not used, once in a process."""
+    if folder.path in _said:
+        return
+    _said.add(folder.path)
+    sys.stderr.write(
+        f"fairwitness: {visible(str(folder.path))} {visible(folder.why)}, so it is not used; "
+        "if you trust it, run `fairwitness adopt`\n"
+    )
 
 
 def database_hint(root: Path) -> str:
@@ -77,7 +104,7 @@ def read_database(root: Path) -> Iterator["Database | None"]:
 def _on_server(url: str) -> "Database":
     from fairwitness.db.postgres import PostgresDatabase
 
-    return PostgresDatabase(url)
+    return PostgresDatabase(url, grace_s=0.0)  # those who follow a run say that they wait
 
 
 def _in_file(root: Path) -> "Database | None":
@@ -87,3 +114,19 @@ def _in_file(root: Path) -> "Database | None":
     from fairwitness.db.sqlite import SqliteDatabase
 
     return SqliteDatabase(file, read_only=True)
+
+
+def database_wait_s() -> float:
+    """Return how many seconds a worker waits for a lost database server."""
+    from fairwitness.db.postgres import WAIT_S
+
+    said = os.environ.get(WAIT, "").strip()
+    if not said:
+        return WAIT_S
+    try:
+        minutes = float(said)
+    except ValueError:
+        minutes = -1.0
+    if not 0 <= minutes < float("inf"):
+        raise UsageError(f"{WAIT} is {said!r}", next_step="set it to a number of minutes, such as 15")
+    return minutes * 60.0

@@ -12,6 +12,7 @@ from fairwitness.contracts.common.problems import Problem, ProblemLevel, spell_p
 from fairwitness.errors import BadDocument, FairWitnessError, Position, UsageError
 from fairwitness.kit import files, json_text
 from fairwitness.kit.documents import SUFFIXES, Document, Format, read
+from fairwitness.kit.folder_trees import walk
 from fairwitness.kit.limits import CHECKED, DEFAULT_LIMITS
 from fairwitness.kit.text import visible
 from fairwitness.rules.validation import LISTED, adapter, cut, problems_in
@@ -184,7 +185,8 @@ def _documents_below(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             found += sorted(
                 inner
-                for inner in path.rglob("*")
+                for place, _, names in walk(path)
+                for inner in map(Path(place).joinpath, names)
                 if inner.suffix in SUFFIXES and inner.is_file() and not files.is_temporary(inner.name)
             )
         else:

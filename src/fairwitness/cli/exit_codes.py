@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     BUDGET = 5
     UNTRUSTED = 6
     BUG = 70
+    HUNG_UP = 129
     INTERRUPTED = 130
     UNHEARD = 141
     TERMINATED = 143

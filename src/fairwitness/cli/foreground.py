@@ -21,11 +21,15 @@ EXIT_CODES = {
     "budget": ExitCode.BUDGET,
     "person": ExitCode.WAITS_FOR_PERSON,
 }
-SIGNALS = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
+SIGNALS = {
+    signal.SIGINT: ExitCode.INTERRUPTED,
+    signal.SIGTERM: ExitCode.TERMINATED,
+    signal.SIGHUP: ExitCode.HUNG_UP,
+}
 
 
 class StopSignal(Exception):
-    """SIGINT or SIGTERM was received."""
+    """SIGINT, SIGTERM or SIGHUP was received."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -39,17 +43,35 @@ def exit_code_of_end(end: str) -> ExitCode:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise `StopSignal` on Ctrl-C and SIGTERM inside the block, so that the screen is restored."""
+    """Raise `StopSignal` on Ctrl-C, SIGTERM and SIGHUP inside the block, so that the screen is restored."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise StopSignal(number)
 
-    before = {number: signal.signal(number, stop) for number in SIGNALS}
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # `nohup` ignores one
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def confirm_estimate(root: Path, agents: str | None, workflow: str, *, each: str = "") -> bool:
+    """Print what a run will probably use; return False if a person at the terminal does not want that much."""
+    from fairwitness.app.runs.estimate import estimate_run
+    from fairwitness.cli.screens.prompts import is_interactive
+
+    estimate = estimate_run(root, agents, workflow)
+    if estimate is None:
+        return True
+    click.echo(f"estimate{each}: {estimate.text}", err=True)
+    if not estimate.is_large or not is_interactive():
+        return True
+    if click.confirm("It may be more than [budget] allows without a question. Begin?", default=False, err=True):
+        return True
+    click.echo("nothing was begun", err=True)
+    return False
 
 
 HINT = "Ctrl-C stops the run; everything is saved, and `fairwitness resume` continues it"

@@ -117,7 +117,14 @@ _FEATURE = (
         _signed("knowledge-agent", "knowledge_updates", "decision_log_entries"),
     ),
     CatalogEntry("decision-log", "feature", DecisionLog, "yaml", ("decisions", "!agent_output")),
-    CatalogEntry("feature-event", "feature", FeatureEvent, "json", (f"type={'|'.join(_OWN_EVENT_TYPES)}", "!event_id")),
+    CatalogEntry(
+        "feature-event",
+        "feature",
+        FeatureEvent,
+        "json",
+        (f"type={'|'.join(_OWN_EVENT_TYPES)}", "!event_id"),
+        version="1.1",
+    ),
 )
 
 _AUTOPILOT = (

@@ -12,16 +12,11 @@ _SHOWN = 5
 
 
 async def attempt(flow: Flow, attempts: AttemptPort, order: AttemptOrder) -> AttemptResult:
-    """Run the attempt and return its result.
-
-    A step that raises ends the attempt. If the machine is at fault, the result also stops the graph from starting
-    anything else.
-    """
+    """Run the attempt and return its result; a step that raises ends it."""
     try:
         result = await _made(flow, attempts, order)
     except StepError as error:
-        reason = f"{error.key}: {error.message or error.kind}"
-        result = AttemptResult(verified=False, reason=reason, halt=reason if error.is_machine_fault else None)
+        result = AttemptResult(verified=False, reason=f"{error.key}: {error.message or error.kind}")
 
     async def leave() -> Json:
         await attempts.leave(order, keep=result.verified)

@@ -6,7 +6,10 @@ there is no daemon.
 """
 
 import contextlib
+import os
+import shutil
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +57,7 @@ class SqliteDatabase:
         self._read_only = read_only
         self._busy_timeout_ms = busy_timeout_ms
         self._group = GroupCommit(self._commit)
+        self._copies: tempfile.TemporaryDirectory[str] | None = None
         self._reading = threading.Lock()
         self._reader = self._connect()
         self._writer = self._reader if read_only else self._connect()
@@ -65,21 +69,49 @@ class SqliteDatabase:
 
     def _connect(self) -> sqlite3.Connection:
         if not self._read_only:
+            # Only a new file is opened here: closing a handle of an existing one would drop the locks that other
+            # connections of this process hold on it. SQLite gives its other files the same mode.
+            with contextlib.suppress(OSError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             return self._connect_in("rwc")
         if not self.path.exists():
             raise DatabaseUnusable(f"there is no database {self.path}", next_step="check the path")
         try:
             return self._connect_in("ro")
         except DatabaseUnusable as error:
-            # A writer died and left a journal. SQLite must first roll back its transaction, which is a write.
-            if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_READONLY:
+            code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
+            if code not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
                 raise
+            if not os.access(self.path.parent, os.W_OK):
+                return self._connect_where_nothing_can_be_written()
+            if code != sqlite3.SQLITE_READONLY:
+                raise
+        # A writer died and left a journal. SQLite must first roll back its transaction, which is a write.
         return self._connect_in("rw")
 
-    def _connect_in(self, mode: str) -> sqlite3.Connection:
+    def _connect_where_nothing_can_be_written(self) -> sqlite3.Connection:
+        """Read a file on a read-only mount, where SQLite cannot make its index of the log.
+
+        If a writer left a log or a journal, the file alone is not what was committed, so copies of both are read.
+        """
+        left = [self.path.with_name(self.path.name + suffix) for suffix in ("-wal", "-journal")]
+        left = [path for path in left if path.exists() and path.stat().st_size]
+        if not left:
+            return self._connect_in("ro&immutable=1")
+        self._copies = tempfile.TemporaryDirectory(prefix="fairwitness-ledger-")
+        try:
+            for path in (self.path, *left):
+                shutil.copyfile(path, Path(self._copies.name) / path.name)
+        except OSError as error:
+            raise DatabaseUnusable(
+                f"{self.path} cannot be read: {error.strerror}", next_step="check the file and the disk"
+            ) from error
+        return self._connect_in("rw", Path(self._copies.name) / self.path.name)
+
+    def _connect_in(self, mode: str, path: Path | None = None) -> sqlite3.Connection:
         try:
             connection = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode={mode}",
+                f"{(path or self.path).absolute().as_uri()}?mode={mode}",
                 uri=True,
                 isolation_level=None,
                 check_same_thread=False,
@@ -242,6 +274,8 @@ class SqliteDatabase:
         """Close the connections to the file."""
         self._reader.close()
         self._writer.close()
+        if self._copies is not None:
+            self._copies.cleanup()
 
     def _typed(self, error: sqlite3.Error) -> FairWitnessError:
         typed = self._translated(error)

@@ -1,5 +1,8 @@
 """The bundled demos: their repositories, their recorded teams and what is asked of them, read from `data/`."""
 
+import os
+import subprocess
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
@@ -8,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairwitness.demo.repository import commit_files
+from fairwitness.app.settings.review import look_at_trust, trust_file
 from fairwitness.demo.sessions import RecordedSession, read_session
 
 DATA = Path(__file__).parent / "data"
@@ -79,9 +82,14 @@ class Demo:
         return folder
 
     def lay_out(self, folder: Path) -> Path:
-        """Create the repository in a new folder and return the folder."""
+        """Create the repository in a new folder and return the folder.
+
+        Its settings are trusted: they are part of this program.
+        """
         made = self.repository
-        return commit_files(folder, self.files, subject=made.subject, committed_at=made.committed_at)
+        root = commit_files(folder, self.files, subject=made.subject, committed_at=made.committed_at)
+        trust_file(look_at_trust(root))
+        return root
 
 
 @cache
@@ -110,3 +118,31 @@ def repository_files(root: Path) -> dict[str, str]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and _COMPILED not in path.parts
     }
+
+
+_PERSON = {"NAME": "Demo", "EMAIL": "demo@localhost"}
+
+
+def commit_files(folder: Path, files: Mapping[str, str], *, subject: str, committed_at: str) -> Path:
+    """Write files into a new folder, commit them on `main` at a fixed time, and return the folder."""
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    for arguments in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", subject)):
+        _git(folder, committed_at, *arguments)
+    return folder
+
+
+def _git(folder: Path, committed_at: str, *arguments: str) -> None:
+    """Run git with a fixed author and time, independent of the user's configuration."""
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(folder),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        **{f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in _PERSON.items()},
+        **{f"GIT_{who}_DATE": committed_at for who in ("AUTHOR", "COMMITTER")},
+    }
+    subprocess.run(["git", *arguments], cwd=folder, env=environment, check=True, stdout=sys.stderr)

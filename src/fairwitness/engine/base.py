@@ -1,8 +1,9 @@
 """The interface of an engine: bodies made of named steps, gates and children, which continue after a crash.
 
 After a crash the engine repeats only the step that was running; the steps themselves must make sure that nothing is
-paid for twice. All values that pass through the engine are JSON, also on the first run: a tuple comes back as a list,
-and a number that is the key of an object comes back as a string.
+paid for twice. A fault of the machine, such as a lost database or a full disk, interrupts a run and never fails it.
+All values that pass through the engine are JSON, also on the first run: a tuple comes back as a list, and a number that
+is the key of an object comes back as a string.
 
 A run starts at once, since runs wait for people and for their children. Children are limited: a worker runs at most
 `cap` of each generation at a time (children of runs, their children, and so on). Runs are not counted. A child may
@@ -43,10 +44,9 @@ class ChangedOrder(EngineError):
 class StepError(EngineError):
     """A step raised an error; a replay raises the same one."""
 
-    def __init__(self, key: str, kind: str, message: str, *, is_machine_fault: bool) -> None:
+    def __init__(self, key: str, kind: str, message: str) -> None:
         super().__init__(f"step {key} failed: {kind}: {message}")
         self.key, self.kind, self.message = key, kind, message
-        self.is_machine_fault = is_machine_fault
 
 
 class ExecutionStatus(StrEnum):
@@ -113,8 +113,10 @@ class Flow(Protocol):
     ) -> Json:
         """Run the work once, record its result and return it; on replay return the recorded result.
 
-        Raise `StepError` if the work raised an error. If the step is cancelled or runs out of time, the task of the
-        work is cancelled and awaited before anything else happens. A step inside the work of a step is refused.
+        Raise `StepError` if the work raised an error. If the machine is at fault (`errors.is_machine_fault`), the error
+        is neither recorded nor raised: the body ends without a result, and a worker repeats the step later. If the step
+        is cancelled or runs out of time, the task of the work is cancelled and awaited before anything else happens. A
+        step inside the work of a step is refused.
         """
         ...
 

@@ -4,21 +4,25 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from fairwitness.db.postgres import CONNECTION, IDLE_IN_TRANSACTION_MS, Outage, is_away
+from fairwitness.errors import DatabaseAway, DatabaseUnusable
+from fairwitness.kit.disk_watch import DiskWatch
+
 POOL = 12
 """The number of connections, shared by the worker and the control client; one is used for notifications."""
 _BUSY_TIMEOUT_MS = 30_000
-_IDLE_IN_TRANSACTION_MS = 60_000
-"""How long a machine that froze during a transaction may hold its locks."""
-_CONNECT_S = 10
 
 
-def connect(location: Path | str) -> Any:
+def connect(location: Path | str, outage: Outage, disk: DiskWatch | None = None) -> Any:
     """Return the connection pool of this process; connections are opened when they are needed."""
-    return _to_file(location) if isinstance(location, Path) else _to_server(location)
+    return _to_file(location, disk) if isinstance(location, Path) else _to_server(location, outage)
 
 
-def _to_file(path: Path) -> Any:
-    """Connect to a file with `synchronous=FULL`, which the library would not set by itself."""
+def _to_file(path: Path, disk: DiskWatch | None) -> Any:
+    """Connect to a file with `synchronous=FULL`, which the library would not set by itself.
+
+    A statement that the disk refused waits for room and then counts as disconnected, so that the library repeats it.
+    """
     import sqlalchemy
 
     engine = sqlalchemy.create_engine(
@@ -30,16 +34,27 @@ def _to_file(path: Path) -> Any:
         for setting in (f"busy_timeout={_BUSY_TIMEOUT_MS}", "foreign_keys=ON", "synchronous=FULL"):
             connection.execute(f"PRAGMA {setting}")
 
+    def judge(context: Any) -> None:
+        refused = DatabaseUnusable(str(context.original_exception))
+        if disk is not None and isinstance(context.original_exception, sqlite3.Error) and disk.excuses(refused):
+            disk.wait_in_thread()
+            context.is_disconnect = not disk.is_over
+
     sqlalchemy.event.listen(engine, "connect", set_up)
+    sqlalchemy.event.listen(engine, "handle_error", judge)
     return engine
 
 
-def _to_server(address: str) -> Any:
-    """Connect to a server so that an unreachable one counts as disconnected; the library would let some runs fail."""
+def _to_server(address: str, outage: Outage) -> Any:
+    """Connect to a server so that an unreachable one counts as disconnected; the library would let some runs fail.
+
+    A new connection waits for a lost server itself: the library's own waiting doubles its pauses up to a minute.
+    """
+    import psycopg
     import sqlalchemy
 
     url = sqlalchemy.make_url(address).set(drivername="postgresql+psycopg")
-    settings = {"application_name": "fairwitness", "connect_timeout": _CONNECT_S}
+    settings = {"application_name": "fairwitness", **CONNECTION}
     engine = sqlalchemy.create_engine(
         url,
         pool_size=POOL,
@@ -48,28 +63,28 @@ def _to_server(address: str) -> Any:
         connect_args={name: value for name, value in settings.items() if name not in url.query},
     )
 
+    def persist(_dialect: object, _record: object, values: list[Any], settings: dict[str, Any]) -> Any:
+        while True:
+            try:
+                connection = psycopg.connect(*values, **settings)
+            except psycopg.Error as error:
+                if not outage.has_answered or not is_away(error):
+                    raise
+                # what this raises in the end is no error that the library waits for
+                outage.wait(DatabaseAway("there is no connection"))
+            else:
+                outage.answered()
+                return connection
+
     def set_up(connection: Any, _record: object) -> None:
-        connection.execute(f"SET idle_in_transaction_session_timeout = {_IDLE_IN_TRANSACTION_MS}")
+        connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}")
         connection.commit()  # otherwise the pool rolls it back
 
     def judge(context: Any) -> None:
         if is_away(context.original_exception):
             context.is_disconnect = True  # the library waits for a new connection then
 
+    sqlalchemy.event.listen(engine, "do_connect", persist)
     sqlalchemy.event.listen(engine, "connect", set_up)
     sqlalchemy.event.listen(engine, "handle_error", judge)
     return engine
-
-
-def is_away(error: BaseException | None) -> bool:
-    """Return whether a driver's error says that the server cannot be reached or shuts down; never true for a file.
-
-    >>> is_away(sqlite3.OperationalError("disk I/O error"))
-    False
-    """
-    if "OperationalError" not in {base.__name__ for base in type(error).__mro__}:
-        return False
-    state = getattr(error, "sqlstate", "a file has none")
-    if state is None:  # there was no response
-        return True
-    return state.startswith("08") or state in ("57P01", "57P02", "57P03")

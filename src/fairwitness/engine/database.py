@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from fairwitness.db.base import Database, Transaction
-from fairwitness.db.postgres import PostgresDatabase
+from fairwitness.db.postgres import Outage, PostgresDatabase
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.engine import dbos_library
 from fairwitness.engine.base import (
@@ -21,15 +21,15 @@ from fairwitness.engine.base import (
     RunOutcome,
     StepError,
 )
-from fairwitness.engine.connections import is_away
 from fairwitness.engine.dbos_library import DbosControl, JournalStore
 from fairwitness.engine.gates import Gates
 from fairwitness.engine.json_values import RecordedError, check_name, decode, encode
-from fairwitness.engine.leases import Leases
+from fairwitness.engine.leases import Fence, FencedDatabase, FenceHolder, Leases
 from fairwitness.engine.locks import FileLock
 from fairwitness.engine.run_row import ENDED_STATUSES, RunRow
 from fairwitness.engine.tables import Tables, batched, is_prepared, make_tables
 from fairwitness.errors import DatabaseBusy, FairWitnessError
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.kit.killpoints import killpoint
 
 
@@ -83,28 +83,24 @@ class Bodies:
         """Record a heartbeat for all bodies of a worker. It must come from the event loop on which they run."""
         self._database.write(
             lambda transaction: transaction.run(
-                f"UPDATE {self._tables.body} SET beat = {self._tables.now} WHERE executor = ?",  # noqa: S608
+                f"UPDATE {self._tables.body} SET beat = {self._tables.now}, beats = beats + 1 WHERE executor = ?",  # noqa: S608
                 (executor,),
             )
         )
 
-    def silent(self, run_ids: Collection[str]) -> dict[str, float]:
-        """Return the seconds since the last heartbeat of each run that a worker has taken.
+    def marks(self) -> dict[str, tuple[str | None, int | None, int | None]]:
+        """Return a mark of each run that a worker has taken; it changes with every heartbeat and every new worker.
 
-        For a run whose body has not started, the time counts from when it was taken: an event loop that hangs starts
-        nothing, while the library continues to take runs for it.
+        A run whose body has not started has a mark too: an event loop that hangs starts nothing, while the library
+        continues to take runs for it.
         """
-        run, body, now = self._tables.run, self._tables.body, self._tables.now
-        found: dict[str, float] = {}
-        for ids in batched(run_ids):
-            rows = self._database.read(
-                f"SELECT r.workflow_uuid, {now} - COALESCE(b.beat, r.started_at_epoch_ms / 1000.0) FROM {run} AS r "  # noqa: S608
-                f"LEFT JOIN {body} AS b ON b.run_id = r.workflow_uuid AND b.executor = r.executor_id "
-                f"WHERE r.status = 'PENDING' AND r.workflow_uuid IN ({', '.join('?' * len(ids))})",
-                ids,
-            )
-            found |= {run_id: max(0.0, float(seconds)) for run_id, seconds in rows}
-        return found
+        run, body = self._tables.run, self._tables.body
+        rows = self._database.read(
+            f"SELECT r.workflow_uuid, r.executor_id, r.started_at_epoch_ms, b.beats FROM {run} AS r "  # noqa: S608
+            f"LEFT JOIN {body} AS b ON b.run_id = r.workflow_uuid AND b.executor = r.executor_id "
+            "WHERE r.status = 'PENDING'"
+        )
+        return {run_id: (executor, started, beats) for run_id, executor, started, beats in rows}
 
     def ended(self, run_ids: Collection[str]) -> frozenset[str]:
         """Return those of the runs that have ended."""
@@ -147,15 +143,27 @@ T = TypeVar("T")
 
 ENDED = frozenset({ExecutionStatus.DONE, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 _BUSY_TIMEOUT_MS = 30_000
-_AWAY_S = 0.25
+_BUSY_S = 0.25
 _OWN_ERRORS = frozenset(error.__name__ for error in (EngineError, RepeatedKey, ChangedOrder, StepError))
 
 
 class EngineDatabase:
     """The open database, as workers and control clients use it. All blocking calls run in its threads."""
 
-    def __init__(self, location: Path | str, flows: Collection[str], version: str, threads: ThreadPoolExecutor) -> None:
+    def __init__(
+        self,
+        location: Path | str,
+        flows: Collection[str],
+        version: str,
+        threads: ThreadPoolExecutor,
+        outage: Outage,
+        fences: FenceHolder,
+        disk: DiskWatch | None = None,
+    ) -> None:
         self.location = location
+        self.outage = outage
+        self.disk = disk
+        """The disks that calls wait for, as they wait for an unreachable server."""
         self.flows = frozenset(flows)
         self.version = version
         self._threads = threads
@@ -165,7 +173,7 @@ class EngineDatabase:
         """The deepest generation of children whose queue is known to exist."""
         self._is_closed = False
         self.is_patient = False
-        """Whether calls wait for an unreachable server, as the library's own calls do."""
+        """Whether calls wait for a file that another process has locked."""
         self.is_new = False
         """Whether its queues must still be created."""
         if isinstance(location, Path):
@@ -173,8 +181,11 @@ class EngineDatabase:
                 dbos_library.make_file(location)
                 self.is_new = True
             self._database: Database = SqliteDatabase(location, busy_timeout_ms=_BUSY_TIMEOUT_MS)
+            patient: Database = self._database
         else:
-            self._database = PostgresDatabase(location)
+            self._database = PostgresDatabase(location, grace_s=2.0)
+            patient = PostgresDatabase(location, outage=outage)
+        self._fenced, self._fences = FencedDatabase(patient, fences), fences
         try:
             if not is_prepared(self._database):
                 if isinstance(location, Path):
@@ -182,24 +193,33 @@ class EngineDatabase:
                         f"{location} is not an engine's database",
                         next_step="name another file; this one was not touched",
                     )
-                dbos_library.make_schema(location)
+                dbos_library.make_schema(location, outage)
                 self.is_new = True
-            tables = make_tables(self._database)
+            self._tables = tables = make_tables(self._database)
+            # Not patient: the keeper of the lease has to notice that the server is lost.
             self.leases = Leases(self._database, tables)
-            self.bodies = Bodies(self._database, tables)
-            self.gates = Gates(self._database, tables)
-            self.store = JournalStore(location)
+            self.bodies = Bodies(self._fenced, tables)
+            self.gates = Gates(self._fenced, tables)
+            self.store = JournalStore(location, outage, disk)
             self.control = DbosControl(self.store)
         except BaseException:
-            self._database.close()
+            self._close_databases()
             raise
+
+    def join(self, executor: str) -> None:
+        """Make every write of this process depend on the lease of its worker."""
+        self._fences.fence = Fence(self._database.dialect, self._tables, executor)
+
+    def _close_databases(self) -> None:
+        self._fenced.close()
+        self._database.close()
 
     def close(self) -> None:
         """Close the database."""
         self._is_closed = True
         self.control.destroy()
         self.store.dispose()
-        self._database.close()
+        self._close_databases()
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking database call in a thread.
@@ -213,10 +233,10 @@ class EngineDatabase:
             try:
                 return await loop.run_in_executor(self._threads, functools.partial(function, *args, **kwargs))
             except FairWitnessError as error:
-                is_passing = isinstance(error, DatabaseBusy) or is_away(error.__cause__ or error.__context__)
+                is_passing = isinstance(error, DatabaseBusy) or (self.disk is not None and self.disk.excuses(error))
                 if not (self.is_patient and is_passing):
                     raise
-            await asyncio.sleep(_AWAY_S)
+            await asyncio.sleep(_BUSY_S)
 
     async def submit(self, run_id: str, flow: str, args: Json, above: tuple[str, ...] = ()) -> None:
         """Queue a run or a child, once; `above` are its ancestors."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fairwitness.db.postgres import WAIT_S, Outage
 from fairwitness.engine.base import (
     JOURNAL_VERSION,
     Body,
@@ -24,9 +25,12 @@ from fairwitness.engine.base import (
 )
 from fairwitness.engine.database import ENDED, EngineDatabase, error_text, set_up_lock
 from fairwitness.engine.json_values import check_name, encode
+from fairwitness.engine.leases import FenceHolder
 from fairwitness.engine.locks import this_process
 from fairwitness.engine.run_row import RunRow
 from fairwitness.engine.worker import EngineWorker
+from fairwitness.errors import FairWitnessError
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.kit.killpoints import killpoint
 
 
@@ -81,7 +85,14 @@ class DbosEngine:
         executor: str | None = None,
         version: str = JOURNAL_VERSION,
         cap: int = 4,
+        disk: DiskWatch | None = None,
+        outage: Outage | None = None,
+        fences: FenceHolder | None = None,
     ) -> None:
+        """Make an engine; what it waits for and writes with is shared with the other databases of its bodies.
+
+        `disk` are the disks that a worker waits for when they are full or read-only, `outage` is its wait for a server.
+        """
         if cap < 1:
             raise EngineError(f"a cap of {cap} lets no child run", next_step="give one of 1 or more")
         self._where = _place(url_or_path)
@@ -89,6 +100,9 @@ class DbosEngine:
         self._executor = executor
         self._version = version
         self._cap = cap
+        self.disk = disk
+        self._outage = outage or Outage(WAIT_S)
+        self._fences = fences or FenceHolder()
         self._threads: ThreadPoolExecutor | None = None
         self._opened: EngineDatabase | None = None
         self._worker: EngineWorker | None = None
@@ -109,7 +123,15 @@ class DbosEngine:
             if lock is not None:
                 await lock.acquire(_SET_UP_S)
             self._opened = await loop.run_in_executor(
-                self._threads, EngineDatabase, self._where, self._flows, self._version, self._threads
+                self._threads,
+                EngineDatabase,
+                self._where,
+                self._flows,
+                self._version,
+                self._threads,
+                self._outage,
+                self._fences,
+                self.disk,
             )
             if self._opened.is_new:  # a launched library looks for new queues only now and then
                 await self._opened.control.make_queues(self._cap)
@@ -123,6 +145,30 @@ class DbosEngine:
         finally:
             if lock is not None:
                 lock.release()
+
+    @property
+    def interruption(self) -> FairWitnessError | None:
+        """The fault of this machine that keeps the worker of this process from going on, or None.
+
+        The runs that it met have not failed: the worker starts nothing more, and they continue after `go_on`, or in
+        another process.
+        """
+        return None if self._worker is None else self._worker.interruption
+
+    @property
+    def lost_since(self) -> str | None:
+        """The local time since which the database server does not answer, as `12:03`; None while it does."""
+        return self._outage.since
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no body runs in this process."""
+        return self._worker is None or self._worker.is_idle
+
+    def go_on(self) -> None:
+        """Continue after an interruption; runs that were interrupted are queued again after a moment."""
+        if self._worker is not None:
+            self._worker.go_on()
 
     async def close(self, *, grace_s: float = 5.0) -> None:
         """Close the engine; runs that have not ended continue when a worker opens again."""
@@ -217,6 +263,10 @@ class DbosEngine:
     async def outcome(self, run_id: str) -> RunOutcome | None:
         """Return the result of a run, or None if it has not ended."""
         return await self._database.outcome(run_id)
+
+    async def is_waiting(self, run_id: str) -> bool:
+        """Return whether a run waits at a gate; between two moves of its body it does not."""
+        return await self._database.call(self._database.gates.is_waiting, run_id)
 
     async def runs(self) -> tuple[RunInfo, ...]:
         """Return all runs, oldest first, including children."""

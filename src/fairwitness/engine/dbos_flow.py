@@ -1,5 +1,6 @@
 """The operations of a body: steps with keys that are checked against the journal, gates, children and the time."""
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextvars import ContextVar
@@ -10,6 +11,7 @@ from fairwitness.engine.json_values import Encoded, check_name, decode, encode, 
 from fairwitness.engine.running_body import OwnCancellation, RunningBody
 from fairwitness.errors import is_machine_fault
 from fairwitness.kit.clock import system_clock
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.kit.killpoints import killpoint
 
 _INSIDE: ContextVar[str] = ContextVar("inside")
@@ -19,8 +21,17 @@ _INSIDE: ContextVar[str] = ContextVar("inside")
 class FlowEngine(Protocol):
     """The operations that bodies need from the engine that runs them."""
 
+    @property
+    def disk(self) -> DiskWatch | None:
+        """The disks for which steps wait, or None."""
+        ...
+
     async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
         """Run the work as the next step of the calling body, or return its recorded result."""
+        ...
+
+    def interrupt(self, error: Exception) -> None:
+        """Start nothing more because this machine is at fault."""
         ...
 
     async def ask(self, run_id: str, gate: str, timeout_s: float | None) -> None:
@@ -68,7 +79,11 @@ class DbosFlow:
     async def step(
         self, key: str, work: Callable[[], Awaitable[Json]], *, timeout_s: float | None = None, attempts: int = 1
     ) -> Json:
-        """Run the work once, record its result and return it; on replay return the recorded result."""
+        """Run the work once, record its result and return it; on replay return the recorded result.
+
+        While a disk is full or read-only no work starts, and work that failed for this reason is repeated and not
+        recorded.
+        """
         if attempts < 1:
             raise EngineError(f"step {key} of {self.run_id} has {attempts} attempts", next_step="give it one or more")
         self._check_time(key, timeout_s)
@@ -78,14 +93,28 @@ class DbosFlow:
             failed = Encoded("")
             for _ in range(attempts):
                 try:
-                    return _good(encode(await self._running.do(_marked(key, work), timeout_s)))
+                    return _good(encode(await self._outlast_disk(_marked(key, work), timeout_s)))
                 except OwnCancellation as error:
                     failed = _bad("CancelledError", error)
-                except Exception as error:  # noqa: BLE001  # whatever a step raises is recorded
+                except Exception as error:  # whatever a step raises is recorded, except a fault of the machine
+                    if is_machine_fault(error):
+                        raise self._interrupted(error) from error
                     failed = _bad(type(error).__name__, error)
             return failed
 
         return await self._recorded_result(key, attempt)
+
+    async def _outlast_disk(self, work: Callable[[], Coroutine[Any, Any, Json]], timeout_s: float | None) -> Json:
+        disk, unexplained = self._runner.disk, 0
+        while disk is not None:
+            await disk.wait(self._running.go_on)
+            try:
+                return await self._running.do(work, timeout_s)
+            except Exception as error:
+                if not disk.excuses(error, unexplained):
+                    raise
+                unexplained += disk.trouble() is None
+        return await self._running.do(work, timeout_s)
 
     async def gate(self, key: str, *, timeout_s: float | None = None) -> Json:
         """Wait for an answer; return None when the time is up."""
@@ -146,7 +175,7 @@ class DbosFlow:
                 if key not in self._asked:
                     self._misfits(
                         ChangedOrder(
-                            f"run {self.run_id} ended without step {key}, which stands at {position} in its journal",
+                            f"run {self.run_id} ended without step {key}, which is at {position} in its journal",
                             next_step="put the steps back as they were, or rerun from one that still fits",
                         )
                     )
@@ -159,6 +188,11 @@ class DbosFlow:
         if self.misfit is not None:
             raise self.misfit
         self._running.go_on()
+
+    def _interrupted(self, error: Exception) -> BaseException:
+        """Return what ends the body without a result: a fault of the machine is neither recorded nor told to it."""
+        self._runner.interrupt(error)
+        return asyncio.CancelledError(f"run {self.run_id} is interrupted")
 
     def _next(self, key: str) -> None:
         """Check that the next position of the journal has this key, and that no other position has it."""
@@ -179,7 +213,7 @@ class DbosFlow:
         self._asked.add(key)
         there, stands = self._recorded.get(position, key), self._positions.get(key, position)
         if there != key or stands != position:
-            found = f"{there} stands there" if there != key else f"it stands at {stands}"
+            found = f"{there} is there" if there != key else f"it is at {stands}"
             self._misfits(
                 ChangedOrder(
                     f"run {self.run_id} asks for step {key} at {position}, but in its journal {found}",
@@ -201,8 +235,7 @@ class DbosFlow:
         found = decode(result.text) if isinstance(result, Encoded) else result
         assert isinstance(found, dict)
         if not found["ok"]:
-            at_fault = found.get("machine") is True  # journals of earlier versions do not say
-            raise StepError(key, str(found["kind"]), str(found["message"]), is_machine_fault=at_fault)
+            raise StepError(key, str(found["kind"]), str(found["message"]))
         value: Json = found["value"]
         return value
 
@@ -220,6 +253,5 @@ def _good(text: str) -> Encoded:
 
 
 def _bad(kind: str, error: BaseException) -> Encoded:
-    """Return a failed step; the fault is judged here, while the error is still an object and not a name."""
-    told: dict[str, Json] = {"ok": False, "kind": kind, "message": tellable(error), "machine": is_machine_fault(error)}
+    told: dict[str, Json] = {"ok": False, "kind": kind, "message": tellable(error)}
     return Encoded(encode(told))

@@ -26,12 +26,15 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from fairwitness.db.postgres import Outage, is_away
 from fairwitness.engine.base import DEEPEST_GENERATION, ChangedOrder, EngineError, Json
 from fairwitness.engine.connections import connect
 from fairwitness.engine.json_values import Encoded, JsonSerializer
 from fairwitness.engine.queue_wakeup import QueueWakeup, QueueWakeups
 from fairwitness.engine.run_row import ENDED_STATUSES, OPEN_STATUSES, RUNS, RunRow, queue_of, run_row
 from fairwitness.engine.tables import SCHEMA, batched
+from fairwitness.errors import DatabaseAway
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.kit.killpoints import killpoint
 
 _NAME = "fairwitness"
@@ -53,6 +56,7 @@ def make_file(path: Path) -> None:
         made = Path(folder) / "engine.db"
         DBOS.migrate(f"sqlite:///{made}")
         with contextlib.closing(sqlite3.connect(made)) as source, contextlib.closing(sqlite3.connect(partial)) as copy:
+            partial.chmod(0o600)
             source.backup(copy)
     partial.replace(path)
     killpoint("engine.file.made")
@@ -63,12 +67,17 @@ def make_file(path: Path) -> None:
         os.close(handle)
 
 
-def make_schema(url: str) -> None:
-    """Create the library's tables on a server."""
+def make_schema(url: str, outage: Outage) -> None:
+    """Create the library's tables on a server; if the connection is lost meanwhile, begin again."""
     from dbos import DBOS
 
     _quiet()
-    DBOS.migrate(url, schema=SCHEMA)
+    while True:
+        try:
+            with _our_errors():
+                return DBOS.migrate(url, schema=SCHEMA)
+        except DatabaseAway as error:
+            outage.wait(error)
 
 
 def _quiet() -> None:
@@ -83,9 +92,10 @@ def _quiet() -> None:
 class JournalStore:
     """The library's journal: a file or a server."""
 
-    def __init__(self, location: Path | str) -> None:
+    def __init__(self, location: Path | str, outage: Outage, disk: DiskWatch | None = None) -> None:
         _quiet()
-        self.engine = connect(location)
+        self.outage = outage
+        self.engine = connect(location, outage, disk)
 
     def dispose(self) -> None:
         """Close the connections."""
@@ -98,12 +108,23 @@ class DbosControl:
     def __init__(self, store: JournalStore) -> None:
         from dbos import DBOSClient
 
-        self._client = DBOSClient(
-            system_database_engine=store.engine,
-            dbos_system_schema=SCHEMA,
-            serializer=_serializer(),
-            application_name=_NAME,
-        )
+        self._outage = store.outage
+        with _our_errors():
+            self._client = DBOSClient(
+                system_database_engine=store.engine,
+                dbos_system_schema=SCHEMA,
+                serializer=_serializer(),
+                application_name=_NAME,
+            )
+
+    async def _call(self, name: str, *args: object, **settings: object) -> Any:
+        """Call the library's client; if the connection is lost meanwhile, call again. All calls can be repeated."""
+        while True:
+            try:
+                with _our_errors():
+                    return await getattr(self._client, name)(*args, **settings)
+            except DatabaseAway as error:
+                await asyncio.to_thread(self._outage.wait, error)
 
     def destroy(self) -> None:
         """Close the client's connections."""
@@ -111,24 +132,30 @@ class DbosControl:
 
     async def make_queues(self, cap: int) -> None:
         """Create the queues of runs and of their children, and set this cap on existing queues of later generations."""
-        await self._client.register_queue_async(RUNS, polling_interval_sec=_QUEUE_POLL_S)
+        await self._call("register_queue_async", RUNS, polling_interval_sec=_QUEUE_POLL_S)
         killpoint("engine.queue.made")
-        known = {queue.name for queue in await self._client.list_queues_async()}
+        known = {
+            queue.name
+            for queue in await self._call(
+                "list_queues_async",
+            )
+        }
         for generation in range(1, DEEPEST_GENERATION + 1):
             if generation == 1 or queue_of(generation) in known:
                 await self.make_queue(generation, cap)
 
     async def make_queue(self, generation: int, cap: int) -> None:
         """Create the queue of one generation of children; each worker takes at most `cap` of them at a time."""
-        await self._client.register_queue_async(
-            queue_of(generation), polling_interval_sec=_QUEUE_POLL_S, worker_concurrency=cap
+        await self._call(
+            "register_queue_async", queue_of(generation), polling_interval_sec=_QUEUE_POLL_S, worker_concurrency=cap
         )
         killpoint("engine.queue.made")
 
     async def enqueue(self, run_id: str, flow: str, args: Json, version: str, above: tuple[str, ...]) -> None:
         """Queue a run, once."""
         with _our_errors():
-            await self._client.enqueue_async(
+            await self._call(
+                "enqueue_async",
                 {
                     "workflow_name": flow,
                     "queue_name": queue_of(len(above)),
@@ -142,34 +169,36 @@ class DbosControl:
 
     async def find(self, run_id: str, *, whole: bool = True) -> RunRow | None:
         """Return one run, or None."""
-        listed = await self._client.list_workflows_async(workflow_ids=[run_id], load_input=False, load_output=whole)
+        listed = await self._call("list_workflows_async", workflow_ids=[run_id], load_input=False, load_output=whole)
         return run_row(listed[0]) if listed else None
 
     async def ended(self, run_ids: Collection[str]) -> list[RunRow]:
         """Return those of the runs that have ended, with their results."""
         listed = []
         for ids in batched(run_ids):
-            listed += await self._client.list_workflows_async(workflow_ids=ids, status=ENDED_STATUSES, load_input=False)
+            listed += await self._call(
+                "list_workflows_async", workflow_ids=ids, status=ENDED_STATUSES, load_input=False
+            )
         return [run_row(one) for one in listed]
 
     async def all(self) -> list[RunRow]:
         """Return all runs, oldest first; only failed ones include their error."""
-        listed = await self._client.list_workflows_async(load_input=False, load_output=False)
-        failed = await self._client.list_workflows_async(status="ERROR", load_input=False)
+        listed = await self._call("list_workflows_async", load_input=False, load_output=False)
+        failed = await self._call("list_workflows_async", status="ERROR", load_input=False)
         errors = {one.workflow_id: run_row(one) for one in failed}
         return [errors.get(one.workflow_id) or run_row(one) for one in listed]
 
     async def waiting_children(self) -> list[RunRow]:
         """Return the children that have not ended."""
         queues = [queue_of(generation) for generation in range(1, DEEPEST_GENERATION + 1)]
-        listed = await self._client.list_workflows_async(
-            queue_name=queues, status=OPEN_STATUSES, load_input=False, load_output=False
+        listed = await self._call(
+            "list_workflows_async", queue_name=queues, status=OPEN_STATUSES, load_input=False, load_output=False
         )
         return [run_row(one) for one in listed]
 
     async def steps(self, run_id: str, *, whole: bool = True) -> list[tuple[int, str, bool]]:
         """Return position, key and failure of each recorded step; unless `whole`, the failure is not loaded."""
-        listed = await self._client.list_workflow_steps_async(run_id, load_output=whole)
+        listed = await self._call("list_workflow_steps_async", run_id, load_output=whole)
         return [
             (one["function_id"], one["function_name"], whole and not _is_good(one["output"]))
             for one in sorted(listed, key=lambda one: one["function_id"])
@@ -177,12 +206,13 @@ class DbosControl:
 
     async def cancel(self, run_ids: Collection[str]) -> None:
         """Cancel those of the runs that have not ended."""
-        await self._client.cancel_workflows_async(list(run_ids))
+        await self._call("cancel_workflows_async", list(run_ids))
 
     async def rewind(self, run: RunRow, position: int, version: str) -> None:
         """Delete what an ended run recorded from a position on, and queue it."""
         with _our_errors():
-            await self._client.rewind_workflow_async(
+            await self._call(
+                "rewind_workflow_async",
                 run.id,
                 start_step=position,
                 application_version=version,
@@ -224,7 +254,8 @@ class DbosWorker:
         """Start to take runs; they run on the event loop of the caller."""
         for flow in flows:
             self._register(flow, start)
-        self._library.launch()
+        with _our_errors():
+            self._library.launch()
 
     def _register(self, flow: str, start: Start) -> None:
         library = self._library
@@ -272,8 +303,13 @@ class DbosWorker:
 @contextlib.contextmanager
 def _our_errors() -> Iterator[None]:
     from dbos import error
+    from sqlalchemy.exc import DBAPIError
 
     try:
         yield
+    except DBAPIError as lost:
+        if not is_away(lost.orig):
+            raise
+        raise DatabaseAway(f"the database cannot be reached: {type(lost.orig).__name__}") from lost
     except error.DBOSException as refused:
         raise EngineError(f"the engine refused: {refused}", next_step="look at the list of runs") from refused

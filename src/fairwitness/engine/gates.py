@@ -66,6 +66,11 @@ class Gates:
         )
         return [GateAnswer(*row) for row in rows]
 
+    def is_waiting(self, run_id: str) -> bool:
+        """Return whether a run has opened a gate that has no answer yet."""
+        sql = f"SELECT 1 FROM {self._tables.gate} WHERE run_id = ? AND answer IS NULL LIMIT 1"  # noqa: S608
+        return bool(self._database.read(sql, (run_id,)))
+
     def forget(self, run_id: str, gates: Collection[str]) -> None:
         """Delete gates as if they had never been opened, and all gates of the run without an answer."""
         table = self._tables.gate

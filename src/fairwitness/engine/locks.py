@@ -1,6 +1,8 @@
 """Identifies processes, checks whether they live, and locks files with locks that end with their holder."""
 
 import os
+import select
+import signal
 import socket
 import time
 from dataclasses import dataclass
@@ -9,6 +11,7 @@ from pathlib import Path
 from fairwitness.engine.base import EngineError
 
 _PAUSE_S = 0.01
+_ENDED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,37 @@ def is_gone(process: ProcessIdentity) -> bool | None:
     if process.host != _host():
         return None
     return _started(process.pid) != process.started
+
+
+def end_stopped(process: ProcessIdentity) -> bool:
+    """End a process of this machine that is stopped, as by SIGSTOP; return whether it is gone now.
+
+    A stopped process holds its locks and its agents may still write, so its work cannot be continued beside it. A
+    process that runs, is traced by a debugger, or belongs to another user is left alone.
+    """
+    if is_gone(process) is not False or _state(process.pid) != "T":
+        return False
+    try:
+        handle = os.pidfd_open(process.pid)  # of this process and no later one with its number
+    except (OSError, AttributeError):
+        return False
+    try:
+        if is_gone(process) or _state(process.pid) != "T":
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        return bool(select.select([handle], [], [], _ENDED_S)[0])
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _state(pid: int) -> str:
+    """Return the state of a process as one letter: T if it is stopped; empty if it is not known."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def _host() -> str:

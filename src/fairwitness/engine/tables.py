@@ -15,11 +15,12 @@ _DDL = (
         executor TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
         heartbeat DOUBLE PRECISION NOT NULL, epoch INTEGER NOT NULL, cap INTEGER NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS {body} (
-        run_id TEXT PRIMARY KEY, executor TEXT NOT NULL, stop INTEGER NOT NULL DEFAULT 0, beat DOUBLE PRECISION)""",
+        run_id TEXT PRIMARY KEY, executor TEXT NOT NULL, stop INTEGER NOT NULL DEFAULT 0, beat DOUBLE PRECISION,
+        beats INTEGER NOT NULL DEFAULT 0)""",
     """CREATE TABLE IF NOT EXISTS {gate} (
         run_id TEXT NOT NULL, gate TEXT NOT NULL, until DOUBLE PRECISION, answer TEXT, PRIMARY KEY (run_id, gate))""",
 )
-_ADDED = (("{body}", "beat", "DOUBLE PRECISION"),)
+_ADDED = (("{body}", "beat", "DOUBLE PRECISION"), ("{body}", "beats", "INTEGER NOT NULL DEFAULT 0"))
 """Table, name and type of columns that were added later and that an older database lacks."""
 
 _COLUMN = {

@@ -15,9 +15,10 @@ from fairwitness.engine.dbos_flow import DbosFlow
 from fairwitness.engine.dbos_library import DbosWorker
 from fairwitness.engine.gates import NO_ANSWER
 from fairwitness.engine.json_values import Encoded, RecordedError, encode, tellable
-from fairwitness.engine.leases import HEARTBEAT_S, LeaseKeeper
+from fairwitness.engine.leases import HEARTBEAT_S, Fenced, LeaseKeeper, SilenceWatch
 from fairwitness.engine.running_body import RunningBody
-from fairwitness.errors import FairWitnessError
+from fairwitness.errors import DatabaseAway, FairWitnessError, NotReady, is_machine_fault
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.kit.killpoints import killpoint
 
 _LOOK_S = 0.1
@@ -40,6 +41,7 @@ class DatabaseWatch:
         self._bodies = bodies
         self._tasks = tasks
         self._wakeup = asyncio.Event()
+        self._silence = SilenceWatch()
         self._adrift: dict[str, float] = {}
         """Runs of this worker that nothing works on, and since when."""
 
@@ -64,9 +66,14 @@ class DatabaseWatch:
                         # the loop.
                         await self._database.call(self._database.bodies.beat, self._executor)
                         killpoint("engine.body.beat")
+                    await self.silent()
                     await self.tidy(beaten)
                 if self._bodies:
                     await self._look_once()
+
+    async def silent(self) -> dict[str, float]:
+        """Return how long each run that some worker has taken has been without a heartbeat, as observed here."""
+        return self._silence.look(await self._database.call(self._database.bodies.marks))
 
     async def tidy(self, now: float) -> None:
         """Queue runs of this worker again that nothing works on.
@@ -138,13 +145,19 @@ class EngineWorker:
         self._is_closing = False
         self._loop = asyncio.get_running_loop()
         self._watch = DatabaseWatch(database, executor, self._bodies, self._tasks)
-        self._lease_keeper = LeaseKeeper(database.leases, executor, cap, recovery_lock(database.location), self._lost)
+        lock = recovery_lock(database.location)
+        self._lease_keeper = LeaseKeeper(
+            database.leases, executor, cap, lock, lost=self._lost, is_idle=lambda: self.is_idle
+        )
+        self.interruption: FairWitnessError | None = None
+        """The fault of this machine that keeps the worker from going on."""
         self._worker: DbosWorker | None = None
         self._watching: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
         """Join the workers, then take runs: a process without a lease never runs anything."""
         largest_cap = await self._database.call(self._lease_keeper.join)
+        self._database.join(self._executor)
         try:
             self._worker = DbosWorker(self._database.store, self._executor, self._database.version)
             self._worker.launch(self._flows, self._start)
@@ -161,6 +174,9 @@ class EngineWorker:
         """Start no further steps, wait for running steps up to the grace period, and cancel the rest."""
         self._is_closing = True
         self._database.is_patient = False
+        self._database.outage.end()
+        if self._database.disk is not None:
+            self._database.disk.end()
         for running in self._bodies.values():
             running.close()
         await self._ended(grace_s)
@@ -191,7 +207,33 @@ class EngineWorker:
     async def _leave(self, *, hand_over: bool) -> None:
         if self._worker is not None:
             await self._database.call(self._worker.destroy)
-        await self._database.call(self._lease_keeper.leave, hand_over=hand_over)
+        with contextlib.suppress(DatabaseAway):  # its lease stays; its process is gone in a moment
+            await self._database.call(self._lease_keeper.leave, hand_over=hand_over)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no body runs here."""
+        return not self._bodies
+
+    def interrupt(self, error: Exception) -> None:
+        """Start nothing more because this machine is at fault; running steps end by themselves.
+
+        A worker that was taken over is not at fault: its bodies are stopped, and it joins again.
+        """
+        if isinstance(error, Fenced):
+            return
+        if self.interruption is None:
+            self.interruption = (
+                error
+                if isinstance(error, FairWitnessError)
+                else NotReady(tellable(error), next_step="mend that, then resume")
+            )
+        for running in self._bodies.values():
+            running.close()
+
+    def go_on(self) -> None:
+        """Continue after an interruption."""
+        self.interruption = None
 
     def _lost(self) -> None:
         """Stop all bodies; called in the lease keeper's thread when other workers are about to take over."""
@@ -266,6 +308,8 @@ class EngineWorker:
         while True:
             if self._is_closing:
                 raise asyncio.CancelledError("the engine is closing")
+            if self.interruption is not None:
+                raise asyncio.CancelledError("this machine is at fault")  # tidied up later
             older = self._bodies.get(run_id)
             if older is not None:
                 older.stop()
@@ -280,6 +324,8 @@ class EngineWorker:
         self._entering.add(run_id)
         try:
             is_ours = await self._call(self._database.bodies.enter, run_id, self._executor)
+        except Fenced:
+            return False  # until this worker has joined again
         finally:
             self._entering.discard(run_id)
         if is_ours:
@@ -301,18 +347,29 @@ class EngineWorker:
         except Exception as raised:  # noqa: BLE001  # whatever a body raises is the result of its run
             value, error = Encoded("null"), raised
         error = flow.misfit or error  # even if the body caught it
+        if error is not None and is_machine_fault(error):
+            self.interrupt(error)
+            raise asyncio.CancelledError(f"run {flow.run_id} is interrupted") from error
         if error is not None:
             raise RecordedError(type(error).__name__, tellable(error)) from error
         return value
 
     async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Make a database call for a body; if the engine closes before the server answers, the run does not fail."""
+        """Make a database call for a body; if the server does not answer, the run is interrupted and does not fail."""
         try:
             return await self._database.call(function, *args, **kwargs)
-        except FairWitnessError:
+        except FairWitnessError as error:
             if self._is_closing:
                 raise asyncio.CancelledError("the engine is closing") from None
+            if is_machine_fault(error) and not isinstance(error, Fenced):
+                self.interrupt(error)
+                raise asyncio.CancelledError("the database does not answer") from error
             raise
+
+    @property
+    def disk(self) -> DiskWatch | None:
+        """The disks for which steps wait, or None."""
+        return self._database.disk
 
     async def record(self, key: str, work: Callable[[], Awaitable[Encoded]]) -> object:
         """Run the work as the next step of the calling body, or return its recorded result."""
@@ -349,4 +406,5 @@ class EngineWorker:
 
     async def silent(self, run_ids: Collection[str]) -> dict[str, float]:
         """Return the seconds since the last heartbeat of those of the runs that a worker has."""
-        return await self._call(self._database.bodies.silent, run_ids)
+        wanted = frozenset(run_ids)
+        return {run_id: seconds for run_id, seconds in (await self._watch.silent()).items() if run_id in wanted}

@@ -1,15 +1,18 @@
 """Calls git in a way that nothing in a repository or a home folder can make it run another program.
 
 Git gets no system or user configuration, no hooks, no pager, no editor, no transport, and an environment that is empty
-except for PATH. Only the filters and drivers that a repository's own configuration defines cannot be switched off.
-Therefore files are compared, added and written only under a git directory of Fair Witness (`fairwitness.git.shadow`),
-never under the user's. `ConfigGuard` hashes the user's configuration when a repository is opened and compares it before
-every later call.
+except for PATH. Its directories are given explicitly, so that no file in them leads to others. Only the filters and
+drivers that a repository's own configuration defines cannot be switched off. Therefore files are compared, added and
+written only under a git directory of Fair Witness (`fairwitness.git.shadow`). Under the user's, only the commands of
+`_UNDER_THE_USERS` are called: they read refs, history and values, or write refs and objects, and use no filter, driver
+or work tree. `ConfigGuard` hashes the user's configuration when a repository is opened and compares it before every
+later call.
 
 `converse` runs one process: it writes and reads at the same time, up to a deadline and an output limit, and the process
 never outlives the call.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -18,13 +21,14 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from fairwitness.errors import NotReady, NotStored, StoreError
+from fairwitness.errors import InternalError, NotReady, NotStored, StoreError
 from fairwitness.kit.files import read_given
+from fairwitness.kit.safe_open import HeldFolder
 from fairwitness.kit.text import visible
 
 _ERROR_LIMIT = 64 << 10
@@ -224,6 +228,13 @@ _OF_THE_PERSON = (
     *("GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "TERM"),
 )
 """Environment variables needed to read the user's own configuration, or to sign with the user's key."""
+_UNDER_THE_USERS = frozenset(
+    {
+        *("cat-file", "config", "for-each-ref", "hash-object", "ls-files", "ls-tree", "merge-base", "rev-list"),
+        *("rev-parse", "symbolic-ref", "update-ref", "var", "worktree"),
+    }
+)
+"""The commands that may be called under a configuration that is not ours: none of them runs what it names."""
 TIMEOUT_S = 60.0
 OUTPUT_LIMIT = 256 << 20
 
@@ -234,6 +245,10 @@ class GitDir:
 
     path: Path
     work_tree: Path | None = None
+    common_dir: Path | None = None
+    """The folder of refs, objects and configuration, if it is another one; a file `commondir` has no effect."""
+    is_ours: bool = False
+    """Whether Fair Witness wrote everything in the directory that git reads."""
     guard: ConfigGuard | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -276,39 +291,35 @@ class GitDir:
         as_person: bool = False,
     ) -> GitOutput:
         """Return the output and the exit code, for commands whose exit code is part of the answer."""
+        if not self.is_ours and arguments[0] not in _UNDER_THE_USERS:
+            raise InternalError(f"git {arguments[0]} may not be called under the configuration in {self.path}")
         if self.guard is not None:
             self.guard.check()
-        where = [f"--git-dir={self.path}", *([f"--work-tree={self.work_tree}"] if self.work_tree else [])]
-        environment = {**_environment(as_person=as_person), **self.env}
-        return converse(
-            [_executable(environment["PATH"]), *where, *_options(self.settings), *arguments],
-            name=arguments[0],
-            folder=self.work_tree or self.path,
-            environment=environment,
-            stdin=stdin,
-            timeout_s=timeout_s,
-            limit=limit,
-        )
+        common = {"GIT_COMMON_DIR": str((self.common_dir or self.path).absolute())}
+        environment = {**_environment(as_person=as_person), **common, **self.env}
+        with _held(self.work_tree) as held:
+            # the work tree is the folder that git starts in, whatever becomes of its path meanwhile
+            work_tree = self.work_tree if held is None else Path()
+            where = [f"--git-dir={self.path.absolute()}", *([f"--work-tree={work_tree}"] if work_tree else [])]
+            return converse(
+                [_executable(environment["PATH"]), *where, *_options(self.settings), *arguments],
+                name=arguments[0],
+                folder=self.work_tree or self.path if held is None else held.through,
+                environment=environment,
+                stdin=stdin,
+                timeout_s=timeout_s,
+                limit=limit,
+            )
 
 
-def git(work_tree: Path, *arguments: str, stdin: bytes = b"") -> bytes:
-    """Return what a git command prints in the user's own checkout; raise `GitFailed` if it fails.
-
-    Git searches for the repository itself, so this must not be used in a folder that an agent could write.
-    """
-    environment = _environment(as_person=False)
-    answer = converse(
-        [_executable(environment["PATH"]), "-C", str(work_tree.absolute()), *_options({}), *arguments],
-        name=arguments[0],
-        folder=Path("/"),
-        environment=environment,
-        stdin=stdin,
-        timeout_s=TIMEOUT_S,
-        limit=OUTPUT_LIMIT,
-    )
-    if answer.code:
-        raise failed(arguments[0], work_tree, answer)
-    return answer.out
+@contextlib.contextmanager
+def _held(work_tree: Path | None) -> Iterator[HeldFolder | None]:
+    """Hold a work tree open during a call; raise `UnsafePath` if a link is in its place, None if there is no folder."""
+    if work_tree is None or not os.path.lexists(work_tree):
+        yield None
+        return
+    with HeldFolder(work_tree) as held:
+        yield held
 
 
 def failed(command: str, where: Path, answer: GitOutput) -> GitFailed:

@@ -24,6 +24,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.snapshots import unmerged
 from fairwitness.kit import files
+from fairwitness.kit.folder_trees import walk
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
 
@@ -215,7 +216,7 @@ def _refuse_in_the_way(shadow: Shadow, git: GitDir, top: Path, stands: dict[str,
                 raise _SwitchRefused(f"{visible(str(parent))} is in the way")
         place = top / path
         if place.is_dir() and not place.is_symlink():
-            inside = (os.path.relpath(f"{at}/{name}", top) for at, _, names in os.walk(place) for name in names)
+            inside = (os.path.relpath(f"{at}/{name}", top) for at, _, names in walk(place) for name in names)
             if any(name not in stands for name in inside):
                 raise _SwitchRefused(f"files in {visible(path)} are in the way")
         elif os.path.lexists(place) and not any(str(parent) in stands for parent in Path(path).parents):

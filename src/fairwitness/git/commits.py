@@ -67,4 +67,4 @@ def delete_ref(repository: Repository, ref: str, old: str) -> bool:
 
 def _refuse_others(ref: str) -> None:
     if not ref.startswith(("refs/fairwitness/", "refs/heads/", "refs/tags/pipeline-baseline-")):
-        raise UsageError(f"{visible(ref)!r} is not a ref of ours", next_step="leave it to whoever owns it")
+        raise UsageError(f"{visible(ref)!r} is not a ref of ours", next_step="leave it to its owner")

@@ -82,6 +82,11 @@ class Objects:
             sizes[name] = size
         yield from self._batched(sizes, limit)
 
+    def small_blobs(self, ids: Iterable[str], *, limit: int) -> Iterator[tuple[str, bytes]]:
+        """Yield the content of those blobs that are there and not larger than the limit."""
+        sizes = self.sizes(map(_id, ids)).items()
+        yield from self._batched({id: size for id, size in sizes if size is not None and size <= limit}, limit)
+
     def blob(self, id: str, limit: int = BLOB_LIMIT) -> bytes:
         """Return the content of one blob."""
         ((_, content),) = self.blobs([_id(id)], limit=limit)

@@ -5,20 +5,24 @@ agent could write is never searched, because its `.git` is under the agent's con
 """
 
 import os
+import re
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from fairwitness.errors import NotReady, StoreError, UsageError
-from fairwitness.git.bare_repository import lay_out
+from fairwitness.errors import NotReady, NotStored, StoreError, UsageError
+from fairwitness.git.bare_repository import lay_out, stores
 from fairwitness.git.call import RUN_FSCK, ConfigGuard, GitDir, GitFailed, text_of
 from fairwitness.git.indexes import staged_tree, worktree_tree
 from fairwitness.git.objects import Objects
 from fairwitness.kit.files import read_given
 from fairwitness.kit.text import visible
+from fairwitness.kit.user_state import user_state_path
 
-WORKTREES = (".fairwitness", "worktrees")
+WORKTREES = "worktrees"
+_OURS = re.compile(r"\.fairwitness|fairwitness-[0-9]+-[0-9a-f]{16}")
+"""A state folder in a checkout, and the folder for commands that run as another user (`app.state.scratch_root`)."""
 _POINTER_LIMIT = 8192
 
 
@@ -114,13 +118,59 @@ def _git_dir(pointer: Path) -> Path:
     return named
 
 
+def _common_dir(git_dir: Path) -> Path:
+    """Return the folder of refs and objects: the git directory itself, or the one whose worktree it belongs to.
+
+    Git follows the file `commondir` to any folder; here it must lead from `<repository>/worktrees/<name>` back to that
+    repository, as `git worktree add` writes it.
+    """
+    try:
+        said = read_given(git_dir / "commondir", limit=_POINTER_LIMIT)
+    except NotStored:
+        return git_dir
+    except StoreError as error:
+        raise GitFailed(f"{visible(str(git_dir))} cannot be read: {error.what}", next_step=RUN_FSCK) from None
+    named = (git_dir / text_of(said.rstrip(b"\r\n"))).resolve()
+    if git_dir.parent != named / "worktrees":
+        raise GitFailed(
+            f"{visible(str(git_dir / 'commondir'))} leads to {visible(str(named))}, which has no such worktree",
+            next_step="remove the file if it is not yours, or repair the worktree: git worktree repair",
+        )
+    return named
+
+
+def _refuse_planted_stores(place: RepositoryLocation, common_dir: Path) -> None:
+    """Raise `GitFailed` if objects are read from a folder of the checkout, where a commit could have put them."""
+    if place.top is None:
+        return
+    own = (common_dir, place.git_dir, place.top / ".git")
+    for store in stores(common_dir / "objects"):
+        if store.is_relative_to(place.top) and not any(store.is_relative_to(folder) for folder in own):
+            raise GitFailed(
+                f"the repository reads objects from {visible(str(store))}, a folder of its own checkout",
+                next_step=f"remove it from {visible(str(common_dir / 'objects' / 'info' / 'alternates'))}",
+            )
+
+
+def _is_of_ours(folder: Path) -> bool:
+    """Return whether a folder can be one in which Fair Witness creates worktrees."""
+    return bool(_OURS.fullmatch(folder.name)) or folder.is_relative_to(os.path.realpath(user_state_path()))
+
+
 def _refuse_worktree(folder: Path) -> None:
     for parent in (folder, *folder.parents):
-        if parent.parts[-2:] == WORKTREES:
+        if parent.name == WORKTREES and _is_of_ours(parent.parent):
             raise UsageError(
                 f"{visible(str(folder))} is inside an attempt's worktree, which an agent may have written",
                 next_step=f"go to {visible(str(parent.parent.parent))}",
             )
+
+
+def git_around(folder: Path) -> GitDir:
+    """Return the user's git directory around a folder, for refs and objects; `Repository.open` reads more of it."""
+    place = find(folder)
+    refuse_foreign(place)
+    return GitDir(place.git_dir, work_tree=place.top, common_dir=_common_dir(place.git_dir))
 
 
 _MAIN_NAMES = ("main", "master")
@@ -150,20 +200,21 @@ class Repository:
         """Open the repository around a path; raise an error that says why if there is none."""
         place = find(path)
         refuse_foreign(place)
-        git = GitDir(place.git_dir)
-        facts = git.ask("rev-parse", "--is-shallow-repository", "--show-object-format", "--git-common-dir")
+        common_dir = _common_dir(place.git_dir)
+        _refuse_planted_stores(place, common_dir)
+        git = GitDir(place.git_dir, common_dir=common_dir)
+        facts = git.ask("rev-parse", "--is-shallow-repository", "--show-object-format")
         if facts.code:
             raise GitFailed(
                 f"git cannot read the repository in {visible(str(place.top or place.git_dir))}: {facts.words}",
                 next_step="look at it with `git fsck`; if it is damaged, clone it again",
             )
-        shallow, object_format, common = facts.out.split(b"\n", 2)
-        common_dir = (place.git_dir / text_of(common.removesuffix(b"\n"))).resolve()
+        shallow, object_format = facts.out.split()
         if place.top is None and _says(git, "core.bare") != "true":
             raise UsageError(
                 f"{visible(str(place.git_dir))} is the inside of a repository", next_step="go to its work tree"
             )
-        git = GitDir(place.git_dir, guard=ConfigGuard.over(_deciding_files(git, place.git_dir, common_dir)))
+        git = replace(git, guard=ConfigGuard.over(_deciding_files(git, place.git_dir, common_dir)))
         branch = git.ask("symbolic-ref", "--quiet", "HEAD")
         return cls(
             top=place.top,
@@ -254,6 +305,14 @@ class Repository:
         rows = self.git.run("cat-file", "--batch-check=%(objectname)", stdin=given).decode(errors="replace").split("\n")
         return tuple(row if " " not in row else None for row in rows[:-1])
 
+    def tracked_bytes(self) -> int:
+        """Return the size of all files of the current commit; 0 without a commit."""
+        if self.head is None:
+            return 0
+        rows = self.git.run("ls-tree", "-r", "-l", "--full-tree", "-z", "HEAD").split(b"\0")
+        sizes = [row.partition(b"\t")[0].split()[-1] for row in rows if row]
+        return sum(int(size) for size in sizes if size.isdigit())
+
     def default_base(self) -> str | None:
         """Return the default base of a change: where it left the branch it came from, else the parent commit.
 
@@ -267,6 +326,13 @@ class Repository:
             if base and base != self.head:
                 return base
         return self.ref(f"{self.head}~1^{{commit}}")
+
+    def tracked(self, path: str) -> str | None:
+        """Return the first file of the index that is at a path or below it, in any case, or None."""
+        if self.top is None:
+            return None
+        listed = self.git.run("ls-files", "--cached", "--full-name", "-z", "--", f":(top,icase){path}")
+        return text_of(listed.split(b"\0")[0]) or None
 
     def is_dirty(self) -> bool:
         """Return whether the index or the files differ from the commit; ignored files do not count."""

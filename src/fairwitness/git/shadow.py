@@ -19,6 +19,9 @@ from fairwitness.git.snapshots import FolderSnapshot
 class Shadow(Objects):
     """Operations on trees; `Objects` reads, composes and checks them out."""
 
+    working_tree: Path | None = None
+    """The working tree of the user's repository; None if it has none."""
+
     @classmethod
     def open(cls, folder: Path, repository: Repository) -> "Shadow":
         """Return the shadow of a repository in a folder of Fair Witness; create it if necessary."""
@@ -29,7 +32,7 @@ class Shadow(Objects):
             object_format=repository.object_format,
             shallow=repository.common_dir / "shallow",
         )
-        return cls(git, folder / "passing", repository.object_format)
+        return cls(git, folder / "passing", repository.object_format, repository.top)
 
     def snapshot(self, folder: Path, base_tree: str) -> str:
         """Return a folder's current content as a tree; ignored files are left out unless the base has them."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from fairwitness.errors import UsageError
 from fairwitness.git.call import GitDir, GitFailed, bytes_of, text_of
 from fairwitness.git.objects import GITLINK, Objects, TreeEntry, set_entries, write_tree
+from fairwitness.kit.folder_trees import walk
 from fairwitness.kit.text import visible
 
 POINTER_LIMIT = 1024
@@ -198,7 +199,7 @@ def _same_large_files(objects: Objects, git: GitDir, folder: Path, paths: Iterab
 def _files_beneath(folder: Path, relative: str) -> list[str]:
     """Return all plain files and links of a nested repository, without any `.git`."""
     found = []
-    for place, folders, files in os.walk(folder / relative):
+    for place, folders, files in walk(folder / relative):
         folders[:] = [name for name in folders if name.lower() != ".git"]
         links = [name for name in folders if os.path.islink(f"{place}/{name}")]  # noqa: PTH114 - a Path is slower
         found += [os.path.relpath(f"{place}/{name}", folder) for name in [*files, *links] if name.lower() != ".git"]

@@ -28,6 +28,7 @@ from fairwitness.git.call import GitDir, GitFailed, bytes_of, text_of
 from fairwitness.git.folders import remove
 from fairwitness.git.objects import EXECUTABLE, GITLINK, SYMLINK, Objects, TreeEntry, path_problem, set_entries
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.safe_open import HeldFolder
 from fairwitness.kit.text import visible
 
 _CHUNK = 1 << 20
@@ -299,7 +300,8 @@ class Pool:
         remove(parked.place)
         parked.place.mkdir(mode=0o700, parents=True)
         parked.files.mkdir()
-        bring_unchanged(left, parked.files, entries, self.objects.object_format)
+        with HeldFolder(left) as held:  # an agent could have put a link to other files in its place
+            bring_unchanged(held.through, parked.files, entries, self.objects.object_format)
         killpoint("git.pool.brought")
         paths = complete(self._git(parked), parked.files, tree, entries)
         parked.paths.write_bytes(bytes_of("\0".join(paths)))

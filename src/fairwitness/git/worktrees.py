@@ -234,7 +234,7 @@ class Worktrees:
 
     def is_ready(self, worktree: Worktree) -> bool:
         """Return whether the worktree is complete."""
-        return worktree.mark.is_file() and worktree.folder.is_dir()
+        return worktree.mark.is_file() and worktree.folder.is_dir() and not worktree.folder.is_symlink()
 
     def tip(self, worktree: Worktree) -> str | None:
         """Return the last commit of the attempt, or None if it has no branch."""

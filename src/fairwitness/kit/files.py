@@ -2,8 +2,8 @@
 
 Every function takes a root that a person chose and a path inside it that may come from anywhere. Only plain files are
 used: a link, a second hard link, a pipe, a socket or a device is refused, and no call blocks on one. New files have
-mode 0644 minus the umask, because documents of a repository are committed and read by other tools; private files are in
-a folder with mode 0700.
+mode 0644 minus the umask, because documents of a repository are committed and read by other tools. Private files have
+mode 0600, and folders that are created for them 0700.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,6 +23,7 @@ from fairwitness.kit.safe_open import (
     PLAIN,
     UNKNOWN_CALL,
     OpenFolder,
+    Root,
     errno_words,
     is_temporary,
     read_handle,
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_MODE = 0o644
+_MODE, _PRIVATE = 0o644, 0o600
 PATIENCE_S = 30.0
 """How long a writer waits for a lock; this program never holds one longer."""
 _CHUNK = 65_536
@@ -63,7 +64,7 @@ class Entry:
     kind: Literal["file", "folder", "other"]
 
 
-def read_plain(root: Path, relative: str, *, limit: int, portable: bool = False) -> bytes:
+def read_plain(root: Root, relative: str, *, limit: int, portable: bool = False) -> bytes:
     """Return the bytes of a plain file inside the root; raise if there are more than `limit`."""
     with OpenFolder("read", root, relative, portable=portable) as place:
         return place.read(limit)
@@ -83,7 +84,7 @@ def read_given(path: Path, *, limit: int) -> bytes:
         raise refusal("read", path, error) from error
 
 
-def is_file(root: Path, relative: str) -> bool:
+def is_file(root: Root, relative: str) -> bool:
     """Return True if a plain file is at the path, False if nothing or a folder is; raise for a link or a pipe."""
     try:
         with OpenFolder("look at", root, relative) as place:
@@ -96,7 +97,7 @@ def is_file(root: Path, relative: str) -> bool:
         return False
 
 
-def list_folder(root: Path, relative: str) -> tuple[Entry, ...]:
+def list_folder(root: Root, relative: str) -> tuple[Entry, ...]:
     """Return the entries of a folder ("" is the root), sorted, without temporary files; empty if it does not exist."""
     try:
         with OpenFolder("list", root, relative, whole=True) as place, os.scandir(place.folder) as found:
@@ -106,38 +107,40 @@ def list_folder(root: Path, relative: str) -> tuple[Entry, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.name))
 
 
-def replace_file(root: Path, relative: str, content: bytes) -> None:
+def replace_file(root: Root, relative: str, content: bytes, *, private: bool = False) -> None:
     """Write a file completely or not at all, replacing an existing one atomically."""
-    with OpenFolder("write", root, relative, create=True) as place:
+    with OpenFolder("write", root, relative, create=True, private=private) as place:
         with contextlib.suppress(FileNotFoundError):
             place.refuse_unplain(place.status())
         _publish(place, content)
 
 
-def create_file(root: Path, relative: str, content: bytes, *, portable: bool = False) -> bool:
+def create_file(root: Root, relative: str, content: bytes, *, portable: bool = False, private: bool = False) -> bool:
     """Write a file once; return False if it already has the same bytes, as after a repeated step."""
-    with OpenFolder("write", root, relative, create=True, portable=portable) as place:
+    with OpenFolder("write", root, relative, create=True, portable=portable, private=private) as place:
         if place.is_taken():
             return _adopt(place, content)
-        temporary = _write_temporary(place, content)
         try:
-            _publish_new(place, temporary, portable=portable)
+            with _temporary(place, content) as temporary:
+                _publish_new(place, temporary, portable=portable)
         except FileExistsError:  # another process was faster
-            _forget(place, temporary)
             return _adopt(place, content)
-        except BaseException:
-            _forget(place, temporary)
-            raise
         killpoint("store.write.renamed")
         _sync_folder(place)
         return True
 
 
 def revise_file(
-    root: Path, relative: str, revise: Callable[[bytes | None], bytes], *, limit: int, patience_s: float = PATIENCE_S
+    root: Root,
+    relative: str,
+    revise: Callable[[bytes | None], bytes],
+    *,
+    limit: int,
+    patience_s: float = PATIENCE_S,
+    private: bool = False,
 ) -> bytes:
     """Replace a file with the result of `revise` on its current bytes; revisions in one folder take turns."""
-    with OpenFolder("write", root, relative, create=True) as place:
+    with OpenFolder("write", root, relative, create=True, private=private) as place:
         _lock(place.folder, patience_s)
         old = place.read(limit) if place.is_taken() else None
         new = revise(old)
@@ -148,17 +151,26 @@ def revise_file(
         return new
 
 
-def append_line(root: Path, relative: str, line: bytes, *, patience_s: float = PATIENCE_S) -> int:
+def append_line(
+    root: Root,
+    relative: str,
+    line: bytes | Callable[[bytes], bytes],
+    *,
+    patience_s: float = PATIENCE_S,
+    private: bool = False,
+) -> int:
     """Append a line and a newline; return how many bytes of an incomplete last line were dropped first.
 
-    Processes take turns by a lock on the file, so that a line being written is never mistaken for an incomplete one.
-    Readers take no lock: they skip a last line without a newline.
+    `line` may be a function of the last complete line, which is empty in a new file. Processes take turns by a lock on
+    the file, so that a line being written is never mistaken for an incomplete one. Readers take no lock: they skip a
+    last line without a newline.
     """
-    if b"\n" in line:
-        raise UsageError(f"a line for {relative} holds a newline", next_step="encode it as one line")
-    with OpenFolder("append to", root, relative, create=True) as place:
+    if isinstance(line, bytes):
+        _refuse_newline(relative, line)
+    with OpenFolder("append to", root, relative, create=True, private=private) as place:
         while True:
-            handle = os.open(place.name, os.O_RDWR | os.O_APPEND | os.O_CREAT | PLAIN, _MODE, dir_fd=place.folder)
+            how = os.O_RDWR | os.O_APPEND | os.O_CREAT | PLAIN
+            handle = os.open(place.name, how, _mode_in(place), dir_fd=place.folder)
             try:
                 place.refuse_unplain(os.fstat(handle))
                 killpoint("store.append.opened")
@@ -170,7 +182,7 @@ def append_line(root: Path, relative: str, line: bytes, *, patience_s: float = P
                 os.close(handle)
 
 
-def move(root: Path, source: str, target: str) -> bool:
+def move(root: Root, source: str, target: str) -> bool:
     """Move a file or folder to a free name; return False if only the target exists, as after a repeated step."""
     with OpenFolder("move to", root, target, create=True) as there:
         try:
@@ -188,11 +200,11 @@ def move(root: Path, source: str, target: str) -> bool:
         return True
 
 
-def sweep(root: Path, relative: str, *, older_than_s: float | None = None) -> tuple[str, ...]:
+def sweep(root: Root, relative: str, *, older_than_s: float | None = None) -> tuple[str, ...]:
     """Remove the temporary files that dead writers left in a folder; return their names.
 
-    Younger files are kept, since their writer may be alive. Without `older_than_s`, every temporary file older than
-    this process is removed: a write takes only moments, and a process that resumes a killed one starts after it.
+    Younger files are kept, and those that a living writer has locked. Without `older_than_s`, every other temporary
+    file older than this process is removed: a process that resumes a killed one starts after it.
     """
     removed = []
     latest = _BEGUN_S if older_than_s is None else time.time() - older_than_s
@@ -201,12 +213,21 @@ def sweep(root: Path, relative: str, *, older_than_s: float | None = None) -> tu
             for entry in found:
                 if is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
                     with contextlib.suppress(FileNotFoundError):  # its writer is alive and has just renamed it
-                        if entry.stat(follow_symlinks=False).st_mtime <= latest:
+                        old = entry.stat(follow_symlinks=False).st_mtime <= latest
+                        if old and _is_abandoned(place, entry.name):
                             os.unlink(entry.name, dir_fd=place.folder)
                             removed.append(entry.name)
     except NotStored:
         return ()
     return tuple(sorted(removed))
+
+
+def _is_abandoned(place: OpenFolder, name: str) -> bool:
+    handle = os.open(name, os.O_RDONLY | PLAIN, dir_fd=place.folder)
+    try:
+        return _mark_as_used(handle)
+    finally:
+        os.close(handle)
 
 
 def _kind(entry: "os.DirEntry[str]") -> Literal["file", "folder", "other"]:
@@ -215,38 +236,55 @@ def _kind(entry: "os.DirEntry[str]") -> Literal["file", "folder", "other"]:
     return "file" if entry.is_file(follow_symlinks=False) else "other"
 
 
+def _mode_in(place: OpenFolder) -> int:
+    return _PRIVATE if place.is_private else _MODE
+
+
 def _write_all(handle: int, content: bytes) -> None:
     written = os.write(handle, content)
     while written < len(content):
         written += os.write(handle, memoryview(content)[written:])
 
 
-def _write_temporary(place: OpenFolder, content: bytes) -> str:
-    """Write the content to disk under a unique temporary name and return that name."""
+@contextlib.contextmanager
+def _temporary(place: OpenFolder, content: bytes) -> Iterator[str]:
+    """Write the content to disk under a unique temporary name and yield that name, to be renamed in the block.
+
+    The file is locked until then: `sweep` of another process leaves it alone for as long as this one lives.
+    """
     temporary = temporary_name(place.name)
-    handle = os.open(temporary, _NEW, _MODE, dir_fd=place.folder)
+    handle = os.open(temporary, _NEW, _mode_in(place), dir_fd=place.folder)
     try:
-        try:
-            killpoint("store.write.opened")
-            _write_all(handle, content)
-            killpoint("store.write.written")
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _mark_as_used(handle)
+        killpoint("store.write.opened")
+        _write_all(handle, content)
+        killpoint("store.write.written")
+        os.fsync(handle)
+        killpoint("store.write.synced")
+        yield temporary
     except BaseException:
         _forget(place, temporary)
         raise
-    killpoint("store.write.synced")
-    return temporary
+    finally:
+        os.close(handle)
+
+
+def _mark_as_used(handle: int) -> bool:
+    """Lock a temporary file; return False if a living process has. Without locks, age alone decides about a file."""
+    import fcntl  # imported here because not every system has it
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def _publish(place: OpenFolder, content: bytes) -> None:
-    temporary = _write_temporary(place, content)
-    try:
+    with _temporary(place, content) as temporary:
         os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-    except BaseException:
-        _forget(place, temporary)
-        raise
     killpoint("store.write.renamed")
     _sync_folder(place)
 
@@ -264,7 +302,7 @@ def _publish_new(place: OpenFolder, temporary: str, *, portable: bool) -> None:
 
 
 def _rename_free(here: OpenFolder, there: OpenFolder) -> None:
-    taken = AlreadyWritten(f"{there.path} stands already, so {here.path} was not moved", next_step="compare the two")
+    taken = AlreadyWritten(f"{there.path} already exists, so {here.path} was not moved", next_step="compare the two")
     try:
         rename_new(here.folder, here.name, there.folder, there.name)
     except FileExistsError:
@@ -298,7 +336,7 @@ def _adopt(place: OpenFolder, content: bytes) -> bool:
     place.refuse_unplain(status)
     if status.st_size != len(content) or place.read(len(content)) != content:
         raise AlreadyWritten(
-            f"{place.path} is written once and stands with other content", next_step="write under a new name"
+            f"{place.path} is written once and already has other content", next_step="write under a new name"
         )
     _sync_folder(place)
     return False
@@ -318,8 +356,17 @@ def _lock(handle: int, patience_s: float) -> None:
             time.sleep(0.001)
 
 
-def _append(place: OpenFolder, handle: int, size: int, line: bytes) -> int:
+def _refuse_newline(relative: str, line: bytes) -> None:
+    if b"\n" in line:
+        raise UsageError(f"a line for {relative} holds a newline", next_step="encode it as one line")
+
+
+def _append(place: OpenFolder, handle: int, size: int, line: bytes | Callable[[bytes], bytes]) -> int:
     whole = _whole_lines(handle, size)
+    if not isinstance(line, bytes):
+        before = _whole_lines(handle, whole - 1) if whole else 0
+        line = line(os.pread(handle, whole - 1 - before, before) if whole else b"")
+        _refuse_newline(place.name, line)
     if whole != size:
         os.ftruncate(handle, whole)
     try:

@@ -129,7 +129,7 @@ def _scan(text: str, limits: DocumentLimits) -> int:
 
 def _refuse_twice(key: str, here: Position, seen: set[str]) -> None:
     if key in seen:
-        raise BadDocument(f"the key {key[:80]!r} stands twice", here)
+        raise BadDocument(f"the key {key[:80]!r} appears twice", here)
     seen.add(key)
 
 

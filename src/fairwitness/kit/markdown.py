@@ -7,6 +7,7 @@ Text of one line is escaped; text of several lines becomes a quotation, verbatim
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from fairwitness.kit.redaction import LONGEST, redact_forms
 from fairwitness.kit.text import visible
 
 LINE = 600
@@ -73,7 +74,7 @@ def counted(count: int, noun: str) -> Markdown:
 
 def _one_line(text: str, limit: int) -> str:
     words = " ".join(text.split()) or "–"
-    shown = visible(words[:limit])
+    shown = visible(redact_forms(words[: limit + LONGEST])[:limit])
     if len(words) <= limit and len(shown) <= 2 * limit:
         return shown
     return f"{shown[: 2 * limit]} … ({len(text)} characters in all)"
@@ -107,7 +108,7 @@ def prose(text: str, limit: int = PROSE) -> Markdown:
 def _verbatim(text: str) -> Iterator[str]:
     fence = "`" * max([3, *(len(ticks) + 1 for ticks in _TICKS.findall(text))])
     yield f"{fence}text"
-    yield from (visible(each.expandtabs()) for each in text.split("\n"))
+    yield from (visible(each.expandtabs()) for each in redact_forms(text).split("\n"))
     yield fence
 
 

@@ -1,8 +1,10 @@
 """Open folders and files below a root that a person chose, along a path that may come from anywhere.
 
 No part of the path may be a link or lead to another file system. On Linux a single openat2 call ensures that; elsewhere
-the path is opened part by part. Only a plain file is opened at its end: a link, a second hard link, a pipe, a socket or
-a device is refused, and no call blocks on one. Errors of the operating system are turned into this program's errors.
+the path is opened part by part. A root that is a `Path` may be a link, since a person chose it; a folder that an agent
+could have replaced is a `HeldFolder`, which is opened once. Only a plain file is opened at its end: a link, a second
+hard link, a pipe, a socket or a device is refused, and no call blocks on one. Errors of the operating system are turned
+into this program's errors.
 """
 
 import contextlib
@@ -13,9 +15,10 @@ import re
 import stat
 import struct
 import sys
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from fairwitness.errors import DiskRefused, NotStored, StoreError, UnsafePath
 
@@ -78,33 +81,90 @@ def refusal(action: str, where: Path, error: OSError) -> StoreError:
     return DiskRefused(f"cannot {action} {where}: {errno_words(error)}", next_step=next_step)
 
 
+class HeldFolder:
+    """A folder that is opened once, without following a link, and used through its descriptor from then on.
+
+    If its path is replaced by a link or by another folder, nothing behind the new path is read or written, and `check`
+    raises `UnsafePath`. It is closed by `close`, or when nothing refers to it any more.
+    """
+
+    __slots__ = ("__weakref__", "_close", "handle", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.handle = os.open(path, _FOLDER)
+        except OSError as error:
+            raise refusal("open", path, error) from error
+        self._close = weakref.finalize(self, os.close, self.handle)
+
+    def __enter__(self) -> "HeldFolder":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptor; closing again does nothing."""
+        self._close()
+
+    def check(self) -> None:
+        """Raise `UnsafePath` if the path no longer leads to the folder."""
+        try:
+            is_same = os.path.samestat(self.path.lstat(), os.fstat(self.handle))
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise UnsafePath(
+                f"{self.path} was replaced or removed while it was in use; nothing is read or written there",
+                next_step="find out what replaced it, then resume",
+            )
+
+    @property
+    def through(self) -> Path:
+        """A path that leads to the folder whatever becomes of its name: in this process, and as the folder in which a
+        process is started."""
+        place = Path(f"/proc/self/fd/{self.handle}")
+        return place if place.exists() else self.path
+
+
+Root: TypeAlias = Path | HeldFolder
+"""A folder that a person chose, or one that an agent could have replaced."""
+
+
 class OpenFolder:
     """An open folder and a name in it (none if `whole`); an OSError inside the context becomes a typed error.
 
     The folder is opened once and all work is done on the open folder, so later changes to its path have no effect.
     """
 
-    __slots__ = ("_action", "_create", "_parts", "_portable", "folder", "name", "path", "root")
+    __slots__ = ("_action", "_create", "_held", "_parts", "_portable", "folder", "is_private", "name", "path", "root")
 
     def __init__(
         self,
         action: str,
-        root: Path,
+        root: Root,
         relative: str,
         *,
         create: bool = False,
         portable: bool = False,
         whole: bool = False,
+        private: bool = False,
     ) -> None:
-        self.root = root
+        self._held = root if isinstance(root, HeldFolder) else None
+        self.root = root.path if isinstance(root, HeldFolder) else root
         self.path = relative
+        self.is_private = private
         self._action, self._create, self._portable = action, create, portable
         self._parts = [] if whole and not relative else path_parts(relative)
         self.name = "" if whole else self._parts.pop()
 
     def __enter__(self) -> "OpenFolder":
         try:
-            self.folder = _open_folder(self.root, self._parts, create=self._create, portable=self._portable)
+            base = _open_root(self.root, create=self._create) if self._held is None else _open_held(self._held)
+            self.folder = _open_folder(
+                base, self._parts, create=self._create, portable=self._portable, private=self.is_private
+            )
         except OSError as error:
             raise refusal(self._action, self.root / self.path, error) from error
         return self
@@ -113,6 +173,8 @@ class OpenFolder:
         os.close(self.folder)
         if isinstance(error, OSError):
             raise refusal(self._action, self.root / self.path, error) from error
+        if self._held is not None and error is None:
+            self._held.check()
 
     def status(self) -> os.stat_result:
         """Return the status of the name, without following links."""
@@ -158,14 +220,23 @@ class OpenFolder:
         return fresh.st_ino != inode or fresh.st_nlink not in (1, 1 + twins)
 
 
-def _open_folder(root: Path, parts: Sequence[str], *, create: bool, portable: bool) -> int:
+def _open_root(root: Path, *, create: bool) -> int:
     try:
-        base = os.open(root, _ROOT)
+        return os.open(root, _ROOT)
     except FileNotFoundError:
         if not create:
             raise
         _make_root(root)
-        base = os.open(root, _ROOT)
+        return os.open(root, _ROOT)
+
+
+def _open_held(held: HeldFolder) -> int:
+    held.check()
+    return os.dup(held.handle)
+
+
+def _open_folder(base: int, parts: Sequence[str], *, create: bool, portable: bool, private: bool) -> int:
+    """Open a folder below an open one, which is closed unless it is the folder itself."""
     if not parts:
         return base
     try:
@@ -173,7 +244,7 @@ def _open_folder(root: Path, parts: Sequence[str], *, create: bool, portable: bo
     except FileNotFoundError:
         if not create:
             raise
-        return _walk(base, parts, create=True)
+        return _walk(base, parts, create=True, private=private)
     finally:
         os.close(base)
 
@@ -199,7 +270,7 @@ def _open_beneath(base: int, parts: Sequence[str]) -> int:
         return _walk(base, parts)
 
 
-def _walk(base: int, parts: Sequence[str], *, create: bool = False) -> int:
+def _walk(base: int, parts: Sequence[str], *, create: bool = False, private: bool = False) -> int:
     """Open a path part by part, as `_open_beneath` does in one call; optionally create missing folders."""
     device = os.fstat(base).st_dev
     here = os.dup(base)
@@ -207,7 +278,7 @@ def _walk(base: int, parts: Sequence[str], *, create: bool = False) -> int:
         try:
             if create:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=here)
+                    os.mkdir(part, 0o700 if private else 0o777, dir_fd=here)
                     os.fsync(here)
             there = os.open(part, _FOLDER, dir_fd=here)
         finally:

@@ -1,6 +1,7 @@
 """Decode documents (UTF-8 only, bounded size, no control characters, uniform newlines) and find positions in them."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ Way = tuple[str | int, ...]
 Marks = dict[Way, Position]
 
 _BOM = b"\xef\xbb\xbf"
+_PATH = 1000
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
@@ -120,17 +122,97 @@ class Places:
         return (way if way in self._wanted else None), here
 
 
+HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
+"""Characters that count as printable and are invisible."""
+
+
 def visible(text: str) -> str:
     """Return the text with everything escaped that a terminal would interpret or hide.
 
     >>> visible("a\\x1b[31m\\u202eb🟢")
     'a\\\\x1b[31m\\\\u202eb🟢'
     """
+    if not text.isascii():
+        text = HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode("ascii"), text)
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
 
 
+def visible_path(path: str) -> str:
+    """Return a path for a report: names that are no UTF-8 are escaped, and a very long path is cut in the middle.
+
+    >>> visible_path("/tmp/a\\udcff\\n")
+    '/tmp/a\\\\xff\\\\n'
+    """
+    text = visible(path.encode("utf-8", "surrogateescape").decode(errors="backslashreplace"))
+    return text if len(text) <= _PATH else f"{text[: _PATH // 2]}…{text[-_PATH // 2 :]}"
+
+
 def visible_lines(text: str) -> str:
     """Return a text of several lines, each made visible; tabs become spaces."""
     return "\n".join(visible(line.expandtabs()) for line in text.split("\n"))
+
+
+_SENTENCE = re.compile(r"[.!?…؟۔։।]+[\"'”’»)\]]*(?=\s|$)|[。！？｡]+[」』”’）]*")
+"""The end of a sentence, in the scripts that mark it."""
+_JOINERS = "\u200c\u200d"
+_EMOJI_PARTS = re.compile("[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+
+
+def cells(text: str) -> int:
+    """Return the number of columns that a text takes in a terminal.
+
+    >>> [cells(text) for text in ("abc", "進捗", "e\\u0301", "👍🏽")]
+    [3, 4, 1, 2]
+    """
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(sign: str) -> int:
+    if unicodedata.category(sign) in ("Mn", "Me", "Cf") or _EMOJI_PARTS.match(sign):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+
+
+def bounded(text: str, width: int) -> str:
+    """Return a line in at most `width` columns: all of it, its first sentences, or else its first words and `…`.
+
+    Text without spaces is cut between two characters, never inside one that consists of several.
+
+    >>> bounded("Pay by card. Refunds stay as they are, also those of last year.", 30)
+    'Pay by card.'
+    >>> bounded("Pay by card and by voucher", 18), bounded("礼品券可以在结账时使用", 9)
+    ('Pay by card and…', '礼品券可…')
+    """
+    if cells(text) <= width:
+        return text
+    ends = [found.end() for found in _SENTENCE.finditer(text)]
+    whole = [end for end in ends if cells(text[:end]) <= width]
+    if whole:
+        return text[: whole[-1]].rstrip()
+    taken = used = 0
+    for place, sign in enumerate(text):
+        used += _columns(sign)
+        if used > width - 1:
+            break
+        taken = place + 1
+    head = text[:taken]
+    while taken and not _is_border(text, taken):
+        taken -= 1
+    words = head.rpartition(" ")[0]
+    # a text of few long words, or of none, has no better place than between two characters
+    cut = words if cells(words) * 2 >= width else text[:taken]
+    return f"{cut.rstrip(' ,;:-–—،、，；：')}…"
+
+
+def _is_border(text: str, place: int) -> bool:
+    """Return whether a text may be cut before this place: not inside a letter with marks, an emoji or a flag."""
+    before, after = text[place - 1], text[place]
+    if unicodedata.combining(after) or unicodedata.category(after) in ("Mn", "Mc", "Me") or _EMOJI_PARTS.match(after):
+        return False
+    if before in _JOINERS or after in _JOINERS:
+        return False
+    flags = [sign for sign in text[:place][::-1] if "\U0001f1e6" <= sign <= "\U0001f1ff"]
+    is_in_flag = "\U0001f1e6" <= before <= "\U0001f1ff" and "\U0001f1e6" <= after <= "\U0001f1ff"
+    return not (is_in_flag and len(flags) % 2)

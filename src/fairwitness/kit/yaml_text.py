@@ -99,7 +99,7 @@ def _build(next_event: Any, limits: DocumentLimits) -> Any:
                 raise BadDocument("a NUL character is refused", _at(event.start_mark))
             if is_key:
                 if value in container:
-                    raise BadDocument(f"the key {value[:80]!r} stands twice", _at(event.start_mark))
+                    raise BadDocument(f"the key {value[:80]!r} appears twice", _at(event.start_mark))
                 key = value
                 continue
         elif kind is MappingStartEvent or kind is SequenceStartEvent:

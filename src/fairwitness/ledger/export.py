@@ -8,6 +8,7 @@ from fairwitness.db.base import Database, Transaction
 from fairwitness.db.migrations import migrate
 from fairwitness.db.sqlite import SqliteDatabase
 from fairwitness.errors import UsageError
+from fairwitness.ledger.anchors import copy_anchors
 from fairwitness.ledger.ledger import MIGRATIONS
 from fairwitness.ledger.summary import rebuild_summary
 from fairwitness.ledger.tables import CHAINED
@@ -41,6 +42,7 @@ def _copy(database: Database, transaction: Transaction, run_id: str) -> int:
         columns = ", ".join(CHAINED[name].columns)
         _copy_rows(database, transaction, run_id, name, columns, CHAINED[name].key)
     rebuild_summary(transaction, run_id)
+    copy_anchors(database, transaction, run_id)
     return _copy_rows(database, transaction, run_id, "chain", "run_id, seq, members, prev_hash, hash", "seq")
 
 

@@ -1,30 +1,33 @@
 """The evidence ledger of a repository: records are appended, tallies and events are read, and nothing is changed."""
 
-import json
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.evidence import CheckRow, Claim, EvidenceQuery, Execution, Observation, Phase, Tally
 from fairwitness.db.base import Database, Row, Transaction
 from fairwitness.db.migrations import Migration, check_version, migrate
 from fairwitness.db.sqlite import SqliteDatabase
-from fairwitness.errors import DatabaseUnusable
+from fairwitness.errors import DatabaseUnusable, FairWitnessError, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger import kept
+from fairwitness.ledger.anchors import Anchor, Anchorage, Reason, ledgers_at, place_of
 from fairwitness.ledger.chain import START, Head, add_link
-from fairwitness.ledger.record import Record
+from fairwitness.ledger.record import Milestone, Record
 from fairwitness.ledger.run_summary import RunSummary
 from fairwitness.ledger.summary import rebuild_summary
-from fairwitness.ledger.tables import CHAINED, add_summaries, create_all
+from fairwitness.ledger.tables import CHAINED, add_anchors, add_summaries, create_all
 
 T = TypeVar("T")
 
 MIGRATIONS = (
     Migration("the four published tables, our own, and the chain", create_all),
     Migration("a summary of each run", add_summaries),
+    Migration("anchors over the heads of all runs", add_anchors),
 )
 
 TALLY_SQL = """\
@@ -42,23 +45,70 @@ _EXECUTION = CHAINED["executions"].columns[1:]
 _PAGE = 1000
 
 
+class Anchored(NamedTuple):
+    """An anchor on this machine, and why git holds none; None if git holds it too."""
+
+    anchor: Anchor
+    not_in_git: str | None
+
+    @property
+    def where(self) -> str:
+        """Return in words where the anchor is kept."""
+        here = "in the user's state directory"
+        return f"in git and {here}" if self.not_in_git is None else f"{here} only: {self.not_in_git}"
+
+
+KeepRef = Callable[[Anchor], None]
+"""Stores an anchor as a git ref; raises an error that says why it cannot."""
+
+
 class Ledger:
     """An open ledger."""
 
-    def __init__(self, database: Database, *, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        clock: Clock = system_clock,
+        is_anchored: bool = False,
+        keep_ref: KeepRef | None = None,
+    ) -> None:
         self.database = database
         self._clock = clock
+        self._keep_ref = keep_ref
+        self._anchorage = Anchorage(database) if is_anchored else None
+        self._anchoring = threading.Lock()
+        self._announced: set[str] = set()
         self._summaries: dict[str, RunSummary] = {}
         """The summary of each run after the last record that this process wrote."""
 
     @classmethod
-    def open(cls, database: Database, *, clock: Clock = system_clock) -> "Ledger":
-        """Open a ledger for writing, and migrate its tables if necessary."""
+    def open(
+        cls,
+        database: Database,
+        *,
+        clock: Clock = system_clock,
+        is_anchored: bool = True,
+        keep_ref: KeepRef | None = None,
+    ) -> "Ledger":
+        """Open a ledger for writing, and migrate its tables if necessary.
+
+        `is_anchored` is False only for a ledger that is thrown away with its folder.
+        """
         migrate(database, MIGRATIONS, spell(clock()))
-        return cls(database, clock=clock)
+        ledger = cls(database, clock=clock, is_anchored=is_anchored, keep_ref=keep_ref)
+        ledger._inherit()
+        return ledger
 
     @classmethod
-    def open_file(cls, path: Path, *, clock: Clock = system_clock) -> "Ledger":
+    def open_file(
+        cls,
+        path: Path,
+        *,
+        clock: Clock = system_clock,
+        is_anchored: bool = True,
+        keep_ref: KeepRef | None = None,
+    ) -> "Ledger":
         """Open a ledger file for writing, or create it; a file of another kind is not changed."""
         if path.exists() and path.stat().st_size:
             looking = SqliteDatabase(path, read_only=True)
@@ -68,7 +118,7 @@ class Ledger:
                 looking.close()
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-        return cls.open(SqliteDatabase(path), clock=clock)
+        return cls.open(SqliteDatabase(path), clock=clock, is_anchored=is_anchored, keep_ref=keep_ref)
 
     @classmethod
     def read_only(cls, path: Path) -> "Ledger":
@@ -80,7 +130,12 @@ class Ledger:
         return cls(database)
 
     def record(self, run_id: str, work: Callable[[Record], T]) -> T:
-        """Write one record: all its rows and their link, or nothing."""
+        """Write one record: all its rows and their link, or nothing.
+
+        A run is announced before its first record. A record with an event at which a run decides, waits or ends is
+        followed by an anchor; if that fails, the next one covers it.
+        """
+        self._announce(run_id)
         now = self._clock()
         written: dict[int, Record] = {}
 
@@ -100,7 +155,56 @@ class Ledger:
         killpoint("ledger.record.committed")
         if (summary := written[0].summary.run) is not None:
             self._summaries[run_id] = summary
+        if self._anchorage is not None and written[0].milestone:
+            with suppress(FairWitnessError):
+                self.anchor(run_id, with_ref=written[0].milestone is Milestone.REST)
         return result
+
+    def anchor(self, run_id: str, *, with_ref: bool = True) -> Anchored:
+        """Anchor the present head of a run, on this machine and as a git ref; say what could not be written."""
+        if self._anchorage is None:
+            raise UsageError("this ledger is not anchored", next_step="open it for writing")
+        with self._anchoring:
+            anchor = self._anchorage.write(run_id, spell(self._clock()), Reason.REACHED)
+            if not with_ref or anchor.links == 0:
+                return Anchored(anchor, None)
+            if self._keep_ref is None:
+                return Anchored(anchor, "there is no repository")
+            try:
+                self._keep_ref(anchor)
+            except FairWitnessError as error:
+                return Anchored(anchor, error.what)
+            killpoint("ledger.anchor.ref")
+            return Anchored(anchor, None)
+
+    def adopt(self, *, gone: Iterable[str] = ()) -> Anchor | None:
+        """Accept the ledger as it is: give it a new id and anchor the heads of all its runs.
+
+        `gone` names runs (as in refs) that the ledger lost, and that a person accepts as lost.
+        """
+        if self._anchorage is None:
+            raise UsageError("this ledger is not anchored", next_step="open it for writing")
+        with self._anchoring:
+            return self._anchorage.take_over(spell(self._clock()), Reason.ADOPTED, gone=gone)
+
+    def _announce(self, run_id: str) -> None:
+        """Anchor a run that has no record yet, so that it is known as begun on this machine."""
+        if self._anchorage is None or run_id in self._announced:
+            return
+        with self._anchoring:
+            if self.head(run_id).links == 0:
+                self._anchorage.write(run_id, spell(self._clock()), Reason.BEGUN)
+        self._announced.add(run_id)
+
+    def _inherit(self) -> None:
+        """Anchor the runs that were written before there were anchors.
+
+        Where this machine kept an anchored ledger before, a ledger without anchors is not an old one, but a forged one.
+        """
+        if self._anchorage is None or self.database.read("SELECT 1 FROM anchors LIMIT 1"):
+            return
+        if self.database.read("SELECT 1 FROM chain LIMIT 1") and not ledgers_at(place_of(self.database)):
+            self._anchorage.take_over(spell(self._clock()), Reason.INHERITED)
 
     def rebuild_summary(self, run_id: str) -> None:
         """Replace the summary of a run by the one that its events give."""
@@ -153,11 +257,13 @@ class Ledger:
         rows = self.database.read(f"SELECT {', '.join(_EXECUTION)} FROM executions WHERE id = ?", (number,))
         if not rows:
             return None
-        return Execution.model_validate(
-            {
-                **dict(zip(_EXECUTION, rows[0], strict=True)),
-                "argv": tuple(json.loads(rows[0][_EXECUTION.index("argv")])),
-            }
+        row, what = dict(zip(_EXECUTION, rows[0], strict=True)), f"execution {number}"
+        argv = kept.parsed(row["argv"], str(row["run_id"]), what)
+        return kept.shaped(
+            Execution.model_validate,
+            {**row, "argv": tuple(argv) if isinstance(argv, list) else argv},
+            str(row["run_id"]),
+            what,
         )
 
     def observation(self, run_id: str, key: str) -> Observation | None:
@@ -199,6 +305,6 @@ class Ledger:
 
 
 def _envelope(row: Row) -> Envelope:
-    return Envelope.model_validate(
-        {**dict(zip(_EVENT_COLUMNS.split(", "), row, strict=True)), "data": json.loads(row[-1])}
-    )
+    fields = dict(zip(_EVENT_COLUMNS.split(", "), row, strict=True))
+    run_id, what = str(fields["run_id"]), f"event {fields['seq']}"
+    return kept.shaped(Envelope.model_validate, {**fields, "data": kept.parsed(row[-1], run_id, what)}, run_id, what)

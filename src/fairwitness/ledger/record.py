@@ -9,6 +9,7 @@ import json
 import shlex
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.common.approvals import ApprovalRecord
@@ -37,6 +38,27 @@ def snippet(output: str) -> str:
     return output[: 2 * SNIPPET].replace("\0", "").encode(errors="replace").decode()[:SNIPPET]
 
 
+class Milestone(IntEnum):
+    """The points of a run after which its head is anchored."""
+
+    DECISION = 1
+    """A decision or a gate: anchored on this machine."""
+    REST = 2
+    """The run waits, was committed, or ended: anchored as a git ref as well."""
+
+
+MILESTONES = {
+    **dict.fromkeys(("decided", "gate_evaluated", "approval_answered"), Milestone.DECISION),
+    **dict.fromkeys(("approval_requested", "committed", "run_finished"), Milestone.REST),
+    **dict.fromkeys(("task.verified", "merge.finished", "cr.approved", "cr.rejected"), Milestone.DECISION),
+    **dict.fromkeys(("plan.proposed", "plan.approved"), Milestone.DECISION),
+    **dict.fromkeys(("run.paused", "run.completed", "run.failed"), Milestone.REST),
+    **dict.fromkeys(("step_completed", "step_failed", "human_verdict_recorded"), Milestone.DECISION),
+    **dict.fromkeys(("phase_completed", "phase_failed", "run_completed", "run_halted"), Milestone.REST),
+}
+"""The events of the three workflows after which the head of a run is anchored."""
+
+
 class Record:
     """The rows of one record, while its transaction is open."""
 
@@ -47,6 +69,7 @@ class Record:
         self._run_id = run_id
         self._moment = moment
         self.members: list[ChainMember] = []
+        self.milestone: Milestone | None = None
         self.summary = SummaryWriter(transaction, run_id, known)
         """The summary of the run, which follows every event of this record."""
 
@@ -253,6 +276,8 @@ class Record:
             "data": plain_json(data),
         }
         number = self._insert("events", row)
+        if type_ in MILESTONES:
+            self.milestone = max(MILESTONES[type_], self.milestone or Milestone.DECISION)
         self.summary.add(SummaryEvent._make((*(row[column] for column in EVENT_COLUMNS[:-1]), json.loads(row["data"]))))
         return number
 

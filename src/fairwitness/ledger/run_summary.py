@@ -266,21 +266,29 @@ class RunSummary:
     def apply_event(self, event: SummaryEvent) -> None:
         """Apply one event; raise `EventsBroken` if it is malformed or of another version."""
         if event.version != EVENT_VERSION and event.type in _COUNTED:
-            raise EventsBroken(
-                f"run {self.run_id}: event {event.seq} has version {event.version}, expected {EVENT_VERSION}",
-                next_step="use the version of Fair Witness that wrote it",
-            )
+            raise self.other_version(event)
         try:
             if event.type in NODE_TYPES:
                 self._apply_to_nodes(event, event.data)
             else:
                 self._apply(event)
         except (KeyError, TypeError, ValueError):
-            raise EventsBroken(
-                f"run {self.run_id}: event {event.seq}, {visible(event.type)}, is malformed",
-                next_step="fairwitness ledger verify",
-            ) from None
+            raise self.malformed(event) from None
         self.advance_to(event)
+
+    def other_version(self, event: SummaryEvent) -> EventsBroken:
+        """Return the error for an event of another version."""
+        return EventsBroken(
+            f"run {self.run_id}: event {event.seq} has version {event.version}, expected {EVENT_VERSION}",
+            next_step="use the version of Fair Witness that wrote it",
+        )
+
+    def malformed(self, event: SummaryEvent) -> EventsBroken:
+        """Return the error for an event without the expected data."""
+        return EventsBroken(
+            f"run {self.run_id}: event {event.seq}, {visible(event.type)}, is malformed",
+            next_step="fairwitness ledger verify",
+        )
 
     def advance_to(self, event: SummaryEvent) -> None:
         """Record that everything up to this event is known."""

@@ -13,7 +13,7 @@ from fairwitness.db.migrations import check_version
 from fairwitness.errors import EventsBroken
 from fairwitness.ledger.run_summary import AUTOPILOT, Plain, RunSummary, SummaryEvent, SummaryT
 
-KNOWN_VERSION = 2
+KNOWN_VERSION = 3
 """How many migrations this module knows; a test compares it with the ledger's own list."""
 SUMMARIES_SINCE = 2
 """The version whose migration added the summaries; a ledger that was not written to since then has none."""
@@ -192,15 +192,18 @@ def graph_of(database: Database, run_id: str) -> dict[str, Any] | None:
 
 def details(database: Database, run_id: str, kind: str) -> list[dict[str, Any]]:
     """Return the details of all observations of one kind, in the order of their recording."""
-    rows = database.read("SELECT detail FROM observations WHERE run_id = ? AND kind = ? ORDER BY id", (run_id, kind))
-    return [_parsed(row[0], run_id, f"an observation of kind {kind}") for row in rows]
+    return [detail for _, _, detail in observed(database, run_id, kind)]
 
 
-def checks(database: Database, run_id: str) -> tuple[int, int]:
-    """Return how many checks were run after a change, and how many of them passed."""
-    sql = "SELECT COUNT(*), COALESCE(SUM(passed), 0) FROM anvil_checks WHERE run_id = ? AND phase = 'after'"
-    ((count, passed),) = database.read(sql, (run_id,))
-    return int(count), int(passed)
+def observed(database: Database, run_id: str, *kinds: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return kind, subject and detail of all observations of these kinds, in the order of their recording."""
+    marks = ", ".join("?" for _ in kinds)
+    sql = f"SELECT kind, subject, detail FROM observations WHERE run_id = ? AND kind IN ({marks}) ORDER BY id"
+    rows = database.read(sql, (run_id, *kinds))
+    return [
+        (str(kind), str(subject), _parsed(detail, run_id, f"an observation of kind {kind}"))
+        for kind, subject, detail in rows
+    ]
 
 
 def _phase_needs(read: ReadQuery, run_id: str) -> dict[str, list[str]]:

@@ -192,6 +192,20 @@ CREATE TABLE chain (
 ) WITHOUT ROWID
 """
 
+ANCHORS = """
+CREATE TABLE anchors (
+    number INTEGER PRIMARY KEY CHECK (number >= 1),
+    ledger TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    links INTEGER NOT NULL CHECK (links >= 0),
+    head TEXT NOT NULL,
+    anchored_at TEXT NOT NULL,
+    witness TEXT NOT NULL,
+    prev_hash TEXT NOT NULL,
+    hash TEXT NOT NULL
+)
+"""
+
 RUN_SUMMARIES = """
 CREATE TABLE run_summaries (
     run_id TEXT NOT NULL,
@@ -298,6 +312,14 @@ def add_summaries(transaction: Transaction, dialect: SqlDialect) -> None:
     transaction.run(_in(dialect, RUN_SUMMARIES))
     for (run_id,) in transaction.run("SELECT DISTINCT run_id FROM events"):
         rebuild_summary(transaction, str(run_id))
+
+
+def add_anchors(transaction: Transaction, dialect: SqlDialect) -> None:
+    """Run the third migration: create the anchors, the chain over the heads of all runs."""
+    transaction.run(_in(dialect, ANCHORS))
+    transaction.run("CREATE INDEX idx_fairwitness_anchor_run ON anchors(run_id)")
+    for statement in _guards("anchors", dialect):
+        transaction.run(statement)
 
 
 def _in(dialect: SqlDialect, ddl: str) -> str:

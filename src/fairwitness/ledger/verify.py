@@ -1,14 +1,17 @@
 """Verifies that a ledger is unchanged: every row against its link, every link against the previous one, every head.
 
-Edited, deleted, inserted and reordered rows show from the ledger alone. A truncated end is detected only with stored
-heads: those in the event log, and those that the caller provides (from git refs).
+Edited, deleted, inserted and reordered rows show from the ledger alone. A truncated end, a recomputed chain, a missing
+or foreign run and a database that was rolled back are detected with heads that are stored elsewhere: in git refs, in
+the user's state directory (`fairwitness.ledger.anchors`), and in a person's notes.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from fairwitness.db.base import Database, ReadQuery
+from fairwitness.ledger.anchors import HeldHead, KnownAnchors, broken_anchors, file_of, known_anchors
 from fairwitness.ledger.chain import START, ChainMember, Head, link_hash, read_members, row_digest
 from fairwitness.ledger.tables import CHAINED, Table
 
@@ -22,20 +25,28 @@ class Tampering(StrEnum):
     REORDERED = "reordered"
     TRUNCATED = "truncated"
     UNSOURCED = "without a source"
+    MISSING = "missing"
+    FOREIGN = "foreign"
+    ROLLED_BACK = "rolled back"
+    REPLACED = "replaced"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerFinding:
-    """One row or link that was changed after it was written."""
+    """One row, link, run or anchor that is not as it was written."""
 
     kind: Tampering
     run_id: str
+    """The run; empty if the finding is about the ledger as a whole."""
     table: str
+    """The table; empty if the finding is about the whole run or ledger."""
     row: int
     detail: str
 
     def __str__(self) -> str:
-        return f"run {self.run_id}: {self.table} {self.row} {self.kind.value}: {self.detail}"
+        run = f"run {self.run_id}: " if self.run_id else ""
+        row = f"{self.table} {self.row} " if self.table else ""
+        return f"{run}{row}{self.kind.value}: {self.detail}"
 
 
 def verify(database: Database, run_id: str, heads: Iterable[Head] = ()) -> list[LedgerFinding]:
@@ -86,9 +97,7 @@ def _check_rows(read: ReadQuery, run_id: str, members: list[tuple[int, ChainMemb
             continue
         listed = by_table[member.table]
         if member.row in listed:
-            yield LedgerFinding(
-                Tampering.REORDERED, run_id, member.table, member.row, f"stands in two links, also {seq}"
-            )
+            yield LedgerFinding(Tampering.REORDERED, run_id, member.table, member.row, f"is in two links, also {seq}")
         elif listed and member.row < next(reversed(listed)):
             yield LedgerFinding(Tampering.REORDERED, run_id, member.table, member.row, f"out of order in link {seq}")
         listed[member.row] = (seq, member.digest)
@@ -137,8 +146,6 @@ def _check_sources(read: ReadQuery, run_id: str) -> Iterator[LedgerFinding]:
 
 def _says_met(body: str | None) -> bool:
     """Return whether a claim about a criterion says that it is met."""
-    import json
-
     try:
         said = json.loads(body or "null")
     except ValueError:
@@ -148,8 +155,6 @@ def _says_met(body: str | None) -> bool:
 
 def _recorded_heads(read: ReadQuery, run_id: str) -> Iterator[Head]:
     """Yield the heads that the run recorded in its event log."""
-    import json
-
     for (data,) in read("SELECT data FROM events WHERE run_id = ? AND type = 'head_recorded' ORDER BY seq", (run_id,)):
         try:
             noted = json.loads(data)
@@ -159,14 +164,112 @@ def _recorded_heads(read: ReadQuery, run_id: str) -> Iterator[Head]:
 
 
 def _check_heads(run_id: str, hashes: dict[int, str], heads: Iterable[Head]) -> Iterator[LedgerFinding]:
+    """Yield the farthest head beyond the end of the chain, and the first one that the chain contradicts."""
     last = max(hashes, default=0)
-    for head in dict.fromkeys(heads):
-        if head.links > last:
-            yield LedgerFinding(
-                Tampering.TRUNCATED, run_id, "chain", head.links, f"the ledger ends at link {last}, a head knows more"
-            )
-        elif head.links and hashes.get(head.links) != head.hash:
+    known = sorted(set(heads))
+    if known and known[-1].links > last:
+        yield LedgerFinding(
+            Tampering.TRUNCATED, run_id, "chain", known[-1].links, f"the ledger ends at link {last}, a head knows more"
+        )
+    for head in known:
+        if 0 < head.links <= last and hashes.get(head.links) != head.hash:
             yield LedgerFinding(Tampering.EDITED, run_id, "chain", head.links, "not the head that was kept")
+            return
+
+
+def verify_here(database: Database, run_id: str, heads: Iterable[Head] = ()) -> list[LedgerFinding]:
+    """Verify one run as `verify` does, and against what this machine anchored."""
+    known = known_anchors(database)
+    findings = verify(database, run_id, [*heads, *known.heads_of(run_id)])
+    return [*findings, foreign(run_id)] if known.rows and known.is_foreign(run_id) else findings
+
+
+def foreign(run_id: str) -> LedgerFinding:
+    """Return the finding about a run that was not begun on this machine."""
+    return LedgerFinding(Tampering.FOREIGN, run_id, "", 0, "it is in the database, but was not begun on this machine")
+
+
+def ledger_findings(known: KnownAnchors, *, is_copy: bool = False) -> Iterator[LedgerFinding]:
+    """Yield what is wrong with the anchors of a ledger: among themselves, and against what this machine wrote.
+
+    A copy begins with the first anchor of its run and may end earlier than the ledger.
+    """
+    for number, words in broken_anchors(known.rows, is_copy=is_copy):
+        kind, _, detail = words.partition(": ")
+        yield LedgerFinding(Tampering(kind), "", "anchor", number, detail)
+    if not known.rows or not known.lines.lines:
+        return
+    first, last, lines = known.rows[0], known.rows[-1], known.lines
+    here = f"{file_of(last.ledger)} in the user's state directory"
+    if lines.broken:
+        detail = f"a line of {here} was changed, removed or inserted there"
+        yield LedgerFinding(Tampering.EDITED, "", "line", lines.broken[0], detail)
+    hashes = {row.number: row.hash for row in known.rows}
+    farthest = max(lines.lines, key=lambda line: line.number)
+    if farthest.number > last.number and not is_copy:
+        detail = (
+            f"the database ends at anchor {last.number} ({last.at}), but this machine wrote anchor {farthest.number} "
+            f"({farthest.at}): an older copy was put in its place"
+        )
+        yield LedgerFinding(Tampering.ROLLED_BACK, "", "", 0, detail)
+    for line in lines.lines:
+        if first.number <= line.number <= last.number and hashes.get(line.number) != line.hash:
+            detail = f"not the one that this machine wrote at {line.at}: forged, or rolled back and then used"
+            yield LedgerFinding(Tampering.REPLACED, "", "anchor", line.number, detail)
+            break
+    if not known.is_shared and not lines.broken:
+        for row in known.rows:
+            if row.ledger == last.ledger and row.witness and row.witness not in lines.hashes:
+                detail = f"lines were removed from {here}: anchor {row.number} knows one that is gone"
+                yield LedgerFinding(Tampering.TRUNCATED, "", "", 0, detail)
+                break
+
+
+def head_findings(known: KnownAnchors, held: Iterable[HeldHead], holder: str) -> Iterator[LedgerFinding]:
+    """Yield the ledger heads held elsewhere that the anchors contradict or do not reach."""
+    hashes = {row.number: row.hash for row in known.rows}
+    last = max(hashes, default=0)
+    for head in sorted(held):
+        if head.number > last:
+            detail = f"the ledger ends at anchor {last}, but {holder} anchor {head.number}"
+            yield LedgerFinding(Tampering.ROLLED_BACK, "", "", 0, detail)
+            return
+        if hashes.get(head.number) != head.hash:
+            detail = f"{holder} another one: this is another ledger, or it was forged before that anchor"
+            yield LedgerFinding(Tampering.REPLACED, "", "anchor", head.number, detail)
+            return
+
+
+def stored_outputs(read: ReadQuery, run_id: str) -> Iterator[tuple[str, str]]:
+    """Yield the hash of everything that a run stored beside the ledger, each with the row that names it."""
+    for number, detail in read("SELECT id, detail FROM observations WHERE run_id = ? ORDER BY id", (run_id,)):
+        said = _mapping(detail)
+        kept = said.get("kept")
+        named = (*(kept.values() if isinstance(kept, dict) else ()), said.get("result"), said.get("transcript"))
+        yield from ((value, f"observation {number}") for value in named if _is_hash(value))
+    events = "SELECT seq, data FROM events WHERE run_id = ? AND type = 'artifact_written' ORDER BY seq"
+    for number, data in read(events, (run_id,)):
+        path, digest = artifact_in(data)
+        if _is_hash(digest):
+            yield digest, f"event {number}, {path}"
+
+
+def artifact_in(data: str) -> tuple[str, str]:
+    """Return the path and the hash in an event about a written document; empty if it was edited."""
+    said = _mapping(data)
+    return str(said.get("path", "")), str(said.get("sha256", ""))
+
+
+def _mapping(text: str) -> dict[str, object]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}  # the row was edited, which its link shows
+    return value if isinstance(value, dict) else {}
+
+
+def _is_hash(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("sha256:") and len(value) == len(START)
 
 
 def hash_at(database: Database, run_id: str, links: int) -> str | None:

@@ -3,8 +3,11 @@
 After a crash between the two, the reservation remains and counts until it is released.
 """
 
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import (
     Amounts,
     Budget,
@@ -17,6 +20,86 @@ from fairwitness.contracts.common.budgets import (
     Spending,
 )
 from fairwitness.contracts.common.problems import Problem
+
+EXTERNAL = Amounts(tokens=400_000, money_micros=2_000_000)
+EXTERNAL_TURNS = 10
+"""What an external agent gets in addition. With every call of its model it sends its own prompt of some ten thousand
+tokens again, and it also asks for titles and summaries. A role's own budget is meant for the built-in loop."""
+
+
+_SPELLED = {
+    Resource.TOKENS: ("tokens", 1, 0),
+    Resource.MONEY: ("dollars", 1_000_000, 2),
+    Resource.TIME: ("minutes", 60_000, 1),
+}
+"""The unit of each resource, how many of the recorded amounts make one, and the digits that are shown of it."""
+
+
+def sized(spec: RoleSpec, kind: str) -> RoleSpec:
+    """Return the role with the budget of a kind of agent, which is printed and enforced; no limit stays no limit."""
+    if kind != "acp":
+        return spec
+    budget = spec.budget
+    larger = Amounts(
+        tokens=budget.tokens + EXTERNAL.tokens if budget.tokens else 0,
+        money_micros=budget.money_micros + EXTERNAL.money_micros if budget.money_micros else 0,
+        milliseconds=budget.milliseconds,
+    )
+    return spec.model_copy(update={"budget": larger, "turns": spec.turns + EXTERNAL_TURNS})
+
+
+def spelled_amount(what: Resource, count: int) -> str:
+    """Return an amount as people write it.
+
+    >>> spelled_amount(Resource.TOKENS, 5000), spelled_amount(Resource.MONEY, 1_500_000)
+    ('5,000 tokens', '1.50 dollars')
+    """
+    unit, factor, digits = _SPELLED[what]
+    return f"{count / factor:,.{digits}f} {unit}" if digits else f"{count:,} {unit}"
+
+
+def spelled_refusal(over: OverBudget, who: str) -> str:
+    """Return why a dispatch may not start, and how much it would need.
+
+    >>> over = OverBudget(level=BudgetLevel.RUN, what=Resource.TOKENS, cap=50, used=0, asked=90)
+    >>> spelled_refusal(over, "spec")
+    'the run may use 50 tokens, none of them used or reserved; a call of spec reserves 90 tokens: a cap of 90 is needed'
+    """
+    used = spelled_amount(over.what, over.used) if over.used else "none of them"
+    needed = spelled_amount(over.what, over.used + over.asked).partition(" ")[0]
+    return (
+        f"the {over.level.value} may use {spelled_amount(over.what, over.cap)}, {used} used or reserved; "
+        f"a call of {who} reserves {spelled_amount(over.what, over.asked)}: a cap of {needed} is needed"
+    )
+
+
+_UNITS = {unit: (what, factor) for what, (unit, factor, _) in _SPELLED.items()}
+_REFUSAL = re.compile(
+    r"the (?P<level>\w+) may use [\d,.]+ (?P<unit>\w+), (?P<used>none of them|[\d,.]+ \w+) used or reserved;"
+)
+
+
+class SaidRefusal(NamedTuple):
+    """What the sentence of a refusal says."""
+
+    level: BudgetLevel
+    what: Resource
+    used: int
+
+
+def refusal_in(text: str) -> SaidRefusal | None:
+    """Return what a sentence of `spelled_refusal` says, up to its rounding; None if it is another text.
+
+    >>> refusal_in("the phase may use 1.00 dollars, 0.50 dollars used or reserved; …")
+    SaidRefusal(level=<BudgetLevel.PHASE: 'phase'>, what=<Resource.MONEY: 'money_micros'>, used=500000)
+    """
+    found = _REFUSAL.match(text)
+    if found is None or found["unit"] not in _UNITS or found["level"] not in set(BudgetLevel):
+        return None
+    what, factor = _UNITS[found["unit"]]
+    number = found["used"].partition(" ")[0].replace(",", "")
+    used = 0 if number == "none" else round(float(number) * factor)
+    return SaidRefusal(BudgetLevel(found["level"]), what, used)
 
 
 def amount(amounts: Amounts, what: Resource) -> int:

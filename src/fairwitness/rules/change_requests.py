@@ -89,7 +89,7 @@ def _sealed(answer: CaptainReturn, sealed: Mapping[str, str]) -> Iterator[Proble
     for index, spec in enumerate(answer.specs):
         if spec.name in sealed and sealed[spec.name] != spec.body:
             where = ("specs", index, "name")
-            yield Problem(where=where, expected="a new name: what stands is sealed", found=spec.name)
+            yield Problem(where=where, expected="a new name, since existing specifications are sealed", found=spec.name)
 
 
 def _unreached(overlay: DagOverlay) -> Iterator[Problem]:

@@ -158,7 +158,8 @@ def _tests(said: Walkthrough, red: Collection[str]) -> Iterator[str]:
     claimed = said.tests or ()
     green = [test.name for test in claimed if test.result is TestResult.PASS]
     if green and not any(test.result in (TestResult.FAIL, TestResult.ERROR) for test in claimed):
-        yield f"the walkthrough says that {_listed(green)} pass; for the harness {_listed(sorted(red))} failed"
+        seen = f"{_listed(sorted(red))} failed when Fair Witness ran them"
+        yield f"the walkthrough says that {_listed(green)} pass; {seen}"
 
 
 def _listed(items: list[str]) -> str:

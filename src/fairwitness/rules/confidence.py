@@ -6,7 +6,7 @@ from fairwitness.contracts.common.decisions import Graded
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.vocabulary import Confidence, Severity
 from fairwitness.contracts.feature.events import Degradation
-from fairwitness.contracts.feature.facts import ConfidenceFacts, FeatureFacts
+from fairwitness.contracts.feature.facts import ConfidenceFacts, FeatureFacts, TaskFacts
 from fairwitness.contracts.feature.review import Perspective
 from fairwitness.rules.evidence_worth import RowWorth, ValuedRow
 from fairwitness.rules.gates import approves, is_verified, task_rows, verdicts
@@ -71,10 +71,11 @@ def _limits(facts: ConfidenceFacts) -> Iterator[tuple[Confidence, str]]:
     for severity in Severity:
         left = facts.open_findings.count(severity)
         if left:
-            yield FINDING_AT_MOST[severity], f"{left} open in severity {severity.value}"
+            findings = "1 open finding" if left == 1 else f"{left} open findings"
+            yield FINDING_AT_MOST[severity], f"{findings} of severity {severity.value}"
     for degradation in Degradation:
         if degradation in facts.degradations:
-            yield AT_MOST[degradation], f"the run went on with less: {degradation.value}"
+            yield AT_MOST[degradation], f"the run continued with less: {degradation.value.replace('_', ' ')}"
 
 
 def may_commit(level: Confidence) -> bool:
@@ -95,12 +96,19 @@ def confidence_facts(facts: FeatureFacts, policy: Policy) -> ConfidenceFacts:
     return ConfidenceFacts(
         unverified=tuple(sorted(task.task for task in facts.tasks if not is_verified(task, policy))),
         whole_verified=facts.whole is not None and is_verified(facts.whole, policy),
-        regressions=_checks(rows, RowWorth.REGRESSED),
+        regressions=tuple(dict.fromkeys(name for task in everything for name in _regressed(task))),
         red_before_too=_checks(rows, RowWorth.RED_BEFORE_TOO),
         approvals=sum(approves(of_one) for of_one in said.values()),
         open_findings=tuple(found.severity for found in open_findings(review)) if review is not None else (),
         degradations=facts.degradations,
     )
+
+
+def _regressed(task: TaskFacts) -> Iterator[str]:
+    """Yield the checks of a task that regressed, each with its first failing test."""
+    for check in _checks(task_rows(task), RowWorth.REGRESSED):
+        why = dict(task.failing).get(check)
+        yield f"{check}: {why.replace('; ', ', ')}" if why else check  # "; " separates reasons
 
 
 def _checks(rows: Iterable[ValuedRow], standing: RowWorth) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
-"""Cost of autopilot phases: estimates, the metrics of a run, and trends over finished runs."""
+"""Cost: the estimate of a run before it begins, estimates of autopilot phases, metrics and trends of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
+from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.autopilot.facts import AutopilotState
 from fairwitness.contracts.autopilot.metrics import (
     CostEstimation,
@@ -16,6 +18,8 @@ from fairwitness.contracts.autopilot.metrics import (
 from fairwitness.contracts.autopilot.phase_record import PhaseRecord
 from fairwitness.contracts.autopilot.vocabulary import Complexity, PhaseStatus, PhaseType
 from fairwitness.contracts.common.base import Amount, Contract, Count, Positive, instant
+from fairwitness.contracts.common.tools import POLICIES, Role
+from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.rules.scores import FAIL_BELOW_TENTHS, mean_score, tenths
 
 
@@ -76,6 +80,90 @@ def cost_warning(constants: CostEstimation, estimated: int, cap: int) -> CostWar
     if estimated * 100 <= cap * constants.warning_threshold_pct:
         return None
     return CostWarning(estimated=estimated, cap=cap, percent=round(estimated * 100 / cap, 1))
+
+
+class CallRange(NamedTuple):
+    """How often a role is called in a usual run, or in one phase of autopilot."""
+
+    role: Role
+    least: int
+    most: int
+
+
+USUAL_CALLS: Mapping[Workflow, tuple[CallRange, ...]] = {
+    Workflow.FEATURE: (
+        CallRange(Role.INTAKE, 1, 1),
+        CallRange(Role.RESEARCHER, 4, 4),
+        CallRange(Role.SPEC, 1, 1),
+        CallRange(Role.DESIGNER, 1, 2),
+        CallRange(Role.PLANNER, 1, 2),
+        CallRange(Role.IMPLEMENTER, 1, 6),
+        CallRange(Role.VERIFIER, 1, 6),
+        CallRange(Role.REVIEWER, 3, 9),
+        CallRange(Role.KNOWLEDGE, 1, 1),
+    ),
+    Workflow.FORGE: (
+        CallRange(Role.CAPTAIN, 1, 2),
+        CallRange(Role.WORKER, 1, 8),
+        CallRange(Role.REFINERY, 0, 3),
+    ),
+    Workflow.AUTOPILOT: (
+        CallRange(Role.PHASE_RESEARCHER, 1, 1),
+        CallRange(Role.PHASE_PLANNER, 1, 2),
+        CallRange(Role.PLAN_CHECKER, 1, 2),
+        CallRange(Role.EXECUTOR, 1, 6),
+        CallRange(Role.MINI_VERIFIER, 1, 6),
+        CallRange(Role.PHASE_VERIFIER, 1, 2),
+        CallRange(Role.JUDGE, 1, 2),
+        CallRange(Role.RATER, 1, 2),
+        CallRange(Role.DEBUGGER, 0, 2),
+    ),
+}
+"""Measured on the demos and on runs with real models; a run that retries everything needs more."""
+_TURNS, _TURNS_OF_WRITERS = (2, 5), (3, 12)
+"""Model calls in one call of a role: of one that reads, and of one that changes files."""
+_INPUTS = (1_000, 3_000)
+"""Tokens of the documents and answers of each model call."""
+_READ_AT_MOST = 12_000
+"""Tokens of the repository that a conversation carries along at the most."""
+_OWN_PROMPT = (4_000, 25_000)
+"""Tokens that an external agent adds to each model call."""
+
+
+class TokenRange(NamedTuple):
+    """An estimate of calls and tokens, from a run that goes well to one that needs all usual repetitions."""
+
+    calls: tuple[int, int]
+    tokens: tuple[int, int]
+    runs: int = 0
+    """The number of earlier runs that it comes from; 0 if it comes from roles and the size of the repository."""
+
+
+def estimated_run(
+    calls: Sequence[CallRange],
+    roles: Mapping[Role, RoleSpec],
+    *,
+    external: Collection[Role],
+    repository_bytes: int,
+    earlier: Sequence[int],
+) -> TokenRange:
+    """Estimate a run from its roles and the size of its repository; earlier runs here (their tokens) count more.
+
+    >>> estimated_run((), {}, external=(), repository_bytes=0, earlier=(80_000, 120_000)).tokens
+    (56000, 180000)
+    """
+    counted = (sum(one.least for one in calls), sum(one.most for one in calls))
+    if earlier:
+        return TokenRange(counted, (min(earlier) * 7 // 10, max(earlier) * 3 // 2), len(earlier))
+    reach = min(repository_bytes // 4, _READ_AT_MOST)
+    low = high = 0
+    for one in calls:
+        turns = _TURNS_OF_WRITERS if POLICIES[one.role].source else _TURNS
+        own = _OWN_PROMPT if one.role in external else (0, 0)
+        fixed = roles[one.role].prompt_tokens
+        low += one.least * turns[0] * (fixed + _INPUTS[0] + own[0])
+        high += one.most * turns[1] * (fixed + _INPUTS[1] + reach // 2 + own[1])
+    return TokenRange(counted, (low, high))
 
 
 def run_metrics(folded: AutopilotState, *, now: str) -> RunMetrics:

@@ -187,6 +187,13 @@ def by_command(number: int, command: str, checks: Sequence[CheckSpec], paths: Co
     return ByCommand(_as_check(number, check, start, rest), check)
 
 
+def beginnings(checks: Iterable[CheckSpec]) -> tuple[str, ...]:
+    """Return how the command of a criterion may begin: with the program of a check of the project."""
+    found = (next(_forms(check), None) for check in checks)
+    spelled = (" ".join(form[0]).replace(_PYTHON, "python3") for form in found if form is not None)
+    return tuple(dict.fromkeys(spelled))
+
+
 def _beginning(words: Sequence[str]) -> str:
     return " ".join(words[:2]) if words[0] in _INTERPRETERS or _PYTHONS.fullmatch(words[0]) else words[0]
 

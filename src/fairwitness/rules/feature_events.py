@@ -99,8 +99,8 @@ def _moves(state: FeatureState, decision: Decision, raised: Raised | None) -> It
             yield from _turn(state, StepOutcome.REVISED, decision.to, decision.reason)
         case Replan():
             yield from _end(state, StepOutcome.REVISED, decision.reason)
-            yield happened.ReplanStarted(iteration=decision.iteration, failing=decision.tasks)
-            yield happened.FeatureStepStarted(step=Step.PLAN.value)
+            yield happened.ReplanStarted(iteration=decision.iteration, failing=decision.tasks, by=decision.by)
+            yield happened.FeatureStepStarted(step=(Step.PLAN if decision.by is None else Step.IMPLEMENT).value)
         case AskHuman():
             yield happened.ApprovalRequested(gate_id=decision.gate_id, options=decision.options)
         case Halt():

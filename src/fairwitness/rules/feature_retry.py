@@ -18,7 +18,7 @@ from fairwitness.contracts.common.decisions import (
     WaitsFor,
 )
 from fairwitness.contracts.common.gates import GateAnswer
-from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy
+from fairwitness.contracts.common.policy import OnExhausted, Policy, RetryPolicy, VerificationPolicy
 from fairwitness.contracts.common.vocabulary import Assessment
 from fairwitness.contracts.feature.facts import CallFacts, Step, TaskFacts
 from fairwitness.rules.evidence_worth import LACKS, SHUTS
@@ -191,7 +191,28 @@ def after_failed_verification(
     if after is AfterFailure.REVERT_AND_GO_ON:
         return None
     names = tuple(task.task for task in failing)
-    return Replan(reason=f"tasks lack evidence: {', '.join(names)}", gates=gates, iteration=iteration + 1, tasks=names)
+    return Replan(
+        reason=f"tasks lack evidence: {', '.join(names)}",
+        gates=gates,
+        iteration=iteration + 1,
+        tasks=names,
+        by="implementer" if _can_be_mended(failing, iteration, policy.verification) else None,
+    )
+
+
+def _can_be_mended(failing: Sequence[TaskFacts], iteration: int, policy: VerificationPolicy) -> bool:
+    """Return True if the plan may be right: each failing task has a check that fails, or waits for one that has."""
+    if iteration > policy.self_fixes or iteration + 1 >= policy.iterations:
+        return False
+    tried = [task for task in failing if task.ready]
+    return bool(tried) and all(_has_failing_check(task) for task in tried)
+
+
+def _has_failing_check(task: TaskFacts) -> bool:
+    rows = task_rows(task)
+    if any(row.assessment is Assessment.VIOLATION for row, _ in rows):
+        return False
+    return any(worth in SHUTS and row.check_name != "scope" for row, worth in rows)
 
 
 def worth_another_run(task: TaskFacts, policy: Policy) -> bool:

@@ -131,13 +131,13 @@ ROUTES: Mapping[tuple[Step, RouteOutcome], StepRoute] = {
         Step.VERIFY,
         done=_go(Step.CODE_REVIEW, "every task has its evidence"),
         revision=StepRoute(Action.REPLAN, Step.PLAN, "tasks lack evidence"),
-        exhausted=_go(Step.CODE_REVIEW, "the last iteration is spent; what failed was put back"),
+        exhausted=_go(Step.CODE_REVIEW, "no iteration is left; tasks without evidence were reverted"),
     ),
     **_rows(
         Step.CODE_REVIEW,
         done=_go(Step.KNOWLEDGE, "the reviewers approve the code"),
         revision=_back(Step.IMPLEMENT, "the reviewers want the code fixed"),
-        exhausted=_go(Step.KNOWLEDGE, "the last round is spent; what is still open is a known issue"),
+        exhausted=_go(Step.KNOWLEDGE, "no round is left; open findings are known issues"),
         error=_error("fewer than three reviewers judged the code"),
     ),
     **_rows(
@@ -150,7 +150,7 @@ ROUTES: Mapping[tuple[Step, RouteOutcome], StepRoute] = {
         done=_go(Step.COMMIT, "the evidence is bundled"),
         error=_go(Step.COMMIT, "the evidence could not be bundled; the ledger still holds it"),
     ),
-    **_rows(Step.COMMIT, done=StepRoute(Action.FINISH, None, "the work stands in one commit")),
+    **_rows(Step.COMMIT, done=StepRoute(Action.FINISH, None, "the work is in one commit")),
 }
 """Complete: an outcome that a step cannot have halts the run."""
 

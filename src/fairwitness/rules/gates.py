@@ -66,26 +66,29 @@ def verification_sufficient(
     required: tuple[str, ...] = (),
     baseline: Tally | None = None,
     policy: Policy | None = None,
+    failing: Mapping[str, str] | None = None,
 ) -> Open | Blocked:
     """Evaluate EG-2: enough checks passed, none failed, none is missing.
 
     `size` is the effective size (a red task is Large); `required` names the checks that the task declared: criteria,
-    readiness.
+    readiness. `failing` adds to a check's name why it failed.
     """
     depth = depth_of(size, policy or Policy())
     rows = valued_rows(tally, iteration=iteration, tree=tree, baseline=baseline)
     counted = {row.check_name for row, worth in rows if worth is RowWorth.COUNTS}
     satisfied = {row.check_name for row, worth in rows if worth in SATISFIES}
-    shut = [_told(row, worth) for row, worth in rows if worth in SHUTS]
-    lacking = [_told(row, worth) for row, worth in rows if worth in LACKS]
+    why = failing or {}
+    shut = [_told(row, worth, why) for row, worth in rows if worth in SHUTS]
+    lacking = [_told(row, worth, why) for row, worth in rows if worth in LACKS]
     named = {row.check_name for row, worth in rows if worth in SHUTS | LACKS}
     demanded = dict.fromkeys((*depth.required, *required))
-    lacking += [f"{name} (not run)" for name in demanded if name not in satisfied | named]
+    lacking += [_with_reason(f"{name} (not run)", name, why) for name in demanded if name not in satisfied | named]
     short = depth.checks - len(counted)
     reasons = [", ".join(shut)] if shut else []
     if short > 0:
         # checks that failed before and unknown names are listed only where they explain a missing count
-        lacking += [_told(row, worth) for row, worth in rows if worth in (RowWorth.RED_BEFORE_TOO, RowWorth.UNKNOWN)]
+        unhelpful = (RowWorth.RED_BEFORE_TOO, RowWorth.UNKNOWN)
+        lacking += [_told(row, worth, why) for row, worth in rows if worth in unhelpful]
         lacking.append(f"{short} more passing {'check' if short == 1 else 'checks'}")
         reasons.append(f"{len(counted)} of {depth.checks} checks passed")
     elif lacking:
@@ -103,8 +106,12 @@ def verification_sufficient(
     )
 
 
-def _told(row: CheckRow, worth: RowWorth) -> str:
-    return f"{row.check_name} ({_worth(row, worth)})"
+def _told(row: CheckRow, worth: RowWorth, why: Mapping[str, str]) -> str:
+    return _with_reason(f"{row.check_name} ({_worth(row, worth)})", row.check_name, why)
+
+
+def _with_reason(text: str, check: str, why: Mapping[str, str]) -> str:
+    return f"{text}: {why[check]}" if check in why else text
 
 
 def task_gates(task: TaskFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer]:
@@ -120,6 +127,7 @@ def task_gates(task: TaskFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer]
             required=task.required,
             baseline=task.baseline,
             policy=policy,
+            failing=dict(task.failing),
         ),
     )
 

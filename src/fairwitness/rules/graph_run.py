@@ -238,7 +238,7 @@ class GraphRun:
             return at(envelope, ("data", "attemptId"), "an attempt that is under way", f"{event.nodeId}, {event.type}")
         if isinstance(event, happened.TaskVerified):
             if work.stage not in CHILDREN:
-                return at(envelope, ("data", "nodeId"), "an attempt somebody works at", f"{event.nodeId}, {work.stage}")
+                return at(envelope, ("data", "nodeId"), "an attempt at work", f"{event.nodeId}, {work.stage}")
             self._put(event.nodeId, work._replace(stage=AttemptStage.QUEUED, commit=event.commit))
             self.queue[event.nodeId] = None
         elif work.stage is not AttemptStage.MERGING or work.commit is None or work.collision is not None:

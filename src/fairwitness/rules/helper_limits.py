@@ -18,7 +18,7 @@ def spawn_problem(who: Role, wanted: str, *, depth: int, started: int, most: int
     """
     allowed = sorted(role.value for role in POLICIES[who].spawns)
     if wanted not in allowed:
-        return f"{who.value} may start {' or '.join(allowed) or 'nobody'}, not {wanted}"
+        return f"{who.value} may start {' or '.join(allowed) or 'no one'}, not {wanted}"
     if depth >= deepest:
         return f"helpers may be started {deepest} deep, and this one would be deeper"
     if started >= most:

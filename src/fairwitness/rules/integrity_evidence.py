@@ -214,7 +214,7 @@ def verification_took_place(facts: IntegrityFacts) -> Iterator[Remark]:
         yield again("the verification ran no command", StepName.VERIFY)
     seconds, least = facts.seen.verification_seconds, facts.settings.minimum_verification_seconds
     if seconds is None:
-        yield again("nobody measured a verification", StepName.VERIFY)
+        yield again("no verification was measured", StepName.VERIFY)
     elif seconds < least and not verified_by_harness(facts):
         yield again(f"the verification took {seconds:g} s, less than {least} s", StepName.VERIFY)
 

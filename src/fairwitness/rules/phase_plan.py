@@ -70,7 +70,7 @@ def scope_problems(plan: PhasePlan, shut: Collection[str]) -> tuple[PlanIssue, .
         for path in task.files:
             folded = path.casefold()
             if any(folded == each or folded.startswith(f"{each}/") for each in closed):
-                found.append(_blocker("files", f"{task.id}: {path} is what the run is held to, and nobody writes it"))
+                found.append(_blocker("files", f"{task.id}: {path} binds the run and must not be written"))
             if any(sign in path for sign in WILD):
                 found.append(_blocker("files", f"{task.id}: {path} is a pattern and names no file"))
     return tuple(found)

@@ -151,7 +151,7 @@ def _move(
     move = TEST_MOVES[_state(id_, old), _state(id_, new)]
     if move is ItemChange.VANISHED:
         if id_ in told_apart and old[id_].outcome in _STANDS_FOR_MANY:
-            return ItemChange.FIXED, "what it stood for is told test by test now"
+            return ItemChange.FIXED, "its tests are now reported one by one"
         return _vanished(id_, new, uncollected)
     if move is ItemChange.NEW_FAILING and id_ not in old:
         # its file did not load before, so an earlier pass is unknown

@@ -121,11 +121,11 @@ def review_problems(review: ReviewReturn) -> tuple[Problem, ...]:
 class Situation(StrEnum):
     """The possible combinations of three reviews, worst first."""
 
-    BLOCKER = "somebody found a blocker"
+    BLOCKER = "a reviewer found a blocker"
     INCOMPLETE = "a verdict is missing"
     NO_MAJORITY = "too few approve"
-    SECURITY_DISSENT = "enough approve, but somebody wants security revised"
-    DISSENT = "enough approve, somebody wants something else revised"
+    SECURITY_DISSENT = "enough approve, but a reviewer wants security revised"
+    DISSENT = "enough approve; a reviewer wants something else revised"
     UNANIMOUS = "all approve"
 
 

@@ -270,8 +270,8 @@ def rubber_stamp(scores_tenths: Sequence[int]) -> RubberStamp | None:
 
 
 _VAGUE = re.compile(
-    r"\b(improve|enhance|better|more|clean(er)? up|polish|refactor|optimi[sz]e|tidy|increase|add|fix|review)\b[^.]*?"
-    r"\b(quality|tests?|testing|coverage|docs?|documentation|code|readability|maintainability|performance|style|"
+    r"\b(improve|enhance|better|more|clean(er)? up|polish|refactor|optimi[sz]e|tidy|increase|add|fix|review)\b"
+    r"[^.]{0,500}?\b(quality|tests?|testing|coverage|docs?|documentation|code|readability|maintainability|performance|style|"
     r"structure|error handling|things|issues?|bugs?)\b",
     re.IGNORECASE,
 )

@@ -42,8 +42,8 @@ def access(role: Role, tool: Tool) -> Access:
 def may_call(role: str, call: ToolCall, scope: Scope) -> Allowed | ToolRefusal:
     """Return whether this role may make this call in this scope.
 
-    >>> may_call("judge", ToolCall(tool="run_in_terminal", argv=("git", "push")), Scope()).reason
-    'git push is not on the list of this role'
+    >>> may_call("adversarial-reviewer", ToolCall(tool="run_in_terminal", argv=("git", "push")), Scope()).reason
+    'git push is not allowed; you may run: git diff/show/log'
     """
     reason = _refusal(role, call, scope)
     return Allowed() if reason is None else ToolRefusal(reason=reason)
@@ -69,13 +69,13 @@ def _objections(policy: ToolPolicy, tool: Tool, call: ToolCall, scope: Scope) ->
         if problem is not None:
             yield f"{path}: {problem}"
         elif tool in _WRITING and not may_write(policy, path, scope):
-            yield f"{path} is not among the files this role may write"
+            yield _not_writable(policy, path, scope)
         elif tool not in _WRITING | _READING:
             yield f"{tool.value} takes no path"
     if tool is Tool.RUN_IN_TERMINAL:
         problem = command_problem(policy, call.argv or (), scope)
         if problem is not None:
-            yield problem
+            yield f"{problem}; you may run: {', '.join(runnable(policy)) or 'nothing'}"
     if tool is Tool.QUERY_LEDGER:
         problem = sql_problem(call.sql or "")
         if problem is not None:
@@ -83,7 +83,7 @@ def _objections(policy: ToolPolicy, tool: Tool, call: ToolCall, scope: Scope) ->
     if tool is Tool.AGENT and call.agent not in {role.value for role in policy.spawns}:
         yield f"this role may not start {call.agent or '(nothing)'}"
     if tool is Tool.ASK_QUESTIONS and not scope.interactive:
-        yield "nobody is there to be asked"
+        yield "no person can be asked in this run"
 
 
 _CLOSED_FOLDERS = frozenset({".git", "git~1", ".fairwitness"})
@@ -117,9 +117,31 @@ def _plain(path: str) -> str:
     return "/".join(segment for segment in path.split("/") if segment not in ("", "."))
 
 
+_QUOTED = 10
+_EVIDENCE = frozenset({"evidence-bundle.md", "verification-ledger.db"})
+"""The files in the folder of a feature that only Fair Witness writes."""
+
+
 def may_write(policy: ToolPolicy, path: str, scope: Scope) -> bool:
-    """Return True if a path is one of a role's documents or, for a building role, one of the task's declared files."""
-    return any(covers(glob, _plain(path).split("/")) for glob in _write_globs(policy, scope))
+    """Return True if a path is one of a role's documents or, for a building role, one of the task's declared files.
+
+    No plan makes evidence writable for a role whose changes are committed:
+
+    >>> policy, scope = POLICIES[Role.IMPLEMENTER], Scope(writes=("docs/**",))
+    >>> [may_write(policy, f"docs/feature/login/{name}", scope) for name in ("notes.md", "Evidence-Bundle.md")]
+    [True, False]
+    """
+    there = _plain(path).split("/")
+    folded = [_folded(segment) for segment in there]
+    if policy.source and folded[:2] == ["docs", "feature"] and folded[-1] in _EVIDENCE:
+        return False
+    return any(covers(glob, there) for glob in _write_globs(policy, scope))
+
+
+def _not_writable(policy: ToolPolicy, path: str, scope: Scope) -> str:
+    globs = ["/".join(glob) for glob in _write_globs(policy, scope)]
+    more = f" and {len(globs) - _QUOTED} more" if len(globs) > _QUOTED else ""
+    return f"{path} is not among the files this role may write: {', '.join(globs[:_QUOTED]) or 'none'}{more}"
 
 
 def may_write_within(policy: ToolPolicy, folder: str, scope: Scope) -> bool:
@@ -141,12 +163,36 @@ def _write_globs(policy: ToolPolicy, scope: Scope) -> list[list[str]]:
 
 
 _OPERATORS = re.compile(r"[;|&<>`\\]|\$[({A-Za-z_]")
-_WRAPPERS = frozenset(
-    {"sh", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh", "busybox", "env", "sudo", "doas", "su", "xargs"}
-    | {"nohup", "setsid", "timeout", "time", "nice", "stdbuf", "eval", "exec", "command", "builtin", "source", "."}
-    | {"watch", "script", "ssh", "chroot", "unshare", "nsenter", "find", "parallel", "strace", "ld.so"}
-)
+_SHELL_WORD = re.compile(r"(?:\d?(?:>>?|<<?)(?:&?\d|.*)|&>.*|\|\|?|&&?|;|[^;]*[^;\\];)")
+"""A word by which a shell would join commands or redirect their output."""
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh"})
+_WRAPPERS = frozenset({"env", "timeout", "time", "nice", "stdbuf", "xargs", "find", "parallel"})
 _RUNS_TEXT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
+_DENIED = {
+    **dict.fromkeys(("sudo", "doas", "su", "chroot", "unshare", "nsenter", "mount", "umount", "setpriv"), "no rights"),
+    **dict.fromkeys(("docker", "podman", "kubectl", "systemctl", "service", "crontab", "at"), "no services"),
+    **dict.fromkeys(("ssh", "scp", "rsync", "curl", "wget", "nc", "telnet", "ftp"), "no network"),
+    **dict.fromkeys(("nohup", "setsid", "screen", "tmux", "watch", "script", "disown"), "nothing after your command"),
+    **dict.fromkeys(("strace", "ltrace", "gdb", "ld.so", "busybox"), "no tracing"),
+    **dict.fromkeys(("eval", "exec", "command", "builtin", "source", ".", "cd", "export"), "no shell"),
+}
+"""Programs that no agent runs, each with what is missing for it here. What runs is held by the sandbox and the audit
+of the worktree; this list tells an agent early what would be of no use."""
+_INSTALLERS = {
+    **dict.fromkeys(("pip", "pip3"), ("install", "download", "uninstall")),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("install", "i", "ci", "add", "publish", "update", "up")),
+    **dict.fromkeys(("uv", "poetry", "pdm", "conda"), ("add", "install", "sync", "publish", "update")),
+    **dict.fromkeys(("cargo", "gem", "go", "brew", "apt", "apt-get"), ("install", "add", "publish", "get")),
+}
+_PYTHON = re.compile(r"python[0-9.]*")
+
+
+def runnable(policy: ToolPolicy) -> list[str]:
+    """Return what a role may run, in words."""
+    own = ["any program of the project"] if policy.project_commands else []
+    programs = list(dict.fromkeys(argv[0] for argv in policy.programs))
+    parts = {name: [argv[1] for argv in policy.programs if argv[0] == name and len(argv) > 1] for name in programs}
+    return [*own, *(f"{name} {'/'.join(parts[name])}".rstrip() for name in programs)]
 
 
 def command_problem(policy: ToolPolicy, argv: tuple[str, ...], scope: Scope) -> str | None:
@@ -156,20 +202,56 @@ def command_problem(policy: ToolPolicy, argv: tuple[str, ...], scope: Scope) -> 
     if any(ord(sign) < 32 or ord(sign) == 127 for part in argv for sign in part):
         return "it has a control character"
     program = argv[0]
-    projects = scope.commands if policy.project_commands else ()
-    if program.rsplit("/", 1)[-1] in _WRAPPERS:
-        # the first words of a line do not show what a shell or a wrapper runs
-        listed = argv in projects and not any(_RUNS_TEXT.fullmatch(part) for part in argv)
-        return None if listed else f"{program} runs other commands"
-    if any(_OPERATORS.search(part) for part in argv):
-        return "it has a sign that only a shell understands"
     if program == "git" or program.endswith("/git"):
         return _git_problem(policy, argv)
-    if any(argv[: len(start)] == start for start in projects):
-        return None
     if (program,) in policy.programs:
-        return _file_command_problem(policy, argv, scope)
-    return f"{program} is not on the list of this role"
+        return _shell_problem(argv) or _file_command_problem(policy, argv, scope)
+    if not policy.project_commands:
+        return f"{program} is not allowed"
+    if not policy.source and program in _CHANGES_FILES:
+        return f"{program} is not allowed: this role changes nothing"
+    return _toolchain_problem(argv)
+
+
+_CHANGES_FILES = frozenset({"rm", "mv", "cp", "touch", "mkdir", "tee", "truncate", "chmod"})
+
+
+def _toolchain_problem(argv: tuple[str, ...]) -> str | None:
+    """Return why a command is of no use to a role that may run the project's programs, or None.
+
+    >>> _toolchain_problem(("python3", "-m", "pytest", "-q", "-k", "a or b")) is None
+    True
+    >>> _toolchain_problem(("pytest", "-q", "2>&1", "|", "tail"))
+    'there is no shell here, which 2>&1 needs: one program and its arguments'
+    >>> _toolchain_problem(("python3", "-m", "pip", "install", "x"))
+    'pip install needs a network, and there is none here'
+    """
+    problem = _shell_problem(argv)
+    if problem is not None:
+        return problem
+    name, rest = _name(argv[0]), argv[1:]
+    if _PYTHON.fullmatch(name) and rest[:1] == ("-m",):
+        name, rest = (rest[1] if len(rest) > 1 else name), rest[2:]
+    if name in _DENIED:
+        return f"{name} is not allowed: there is {_DENIED[name]} here"
+    if name in _SHELLS and any(_RUNS_TEXT.fullmatch(part) for part in rest):
+        return f"{name} is not allowed with a command as text: call the program itself"
+    hidden = {_name(part) for part in rest} if name in _WRAPPERS else {name}
+    if hidden & {"git", *_DENIED, *(_SHELLS if name in _WRAPPERS else ())}:
+        return f"{name} is not allowed to start that: call the program itself"
+    installs = next((part for part in rest if not part.startswith("-")), "")
+    if installs in _INSTALLERS.get(name, ()):
+        return f"{name} {installs} needs a network, and there is none here"
+    return None
+
+
+def _name(program: str) -> str:
+    return program.rsplit("/", 1)[-1].casefold()
+
+
+def _shell_problem(argv: tuple[str, ...]) -> str | None:
+    found = argv[0] if "=" in argv[0] else next((part for part in argv if _SHELL_WORD.fullmatch(part)), None)
+    return None if found is None else f"there is no shell here, which {found} needs: one program and its arguments"
 
 
 _GIT_OPTIONS = re.compile(
@@ -184,7 +266,9 @@ _GIT_OPTIONS = re.compile(
 def _git_problem(policy: ToolPolicy, argv: tuple[str, ...]) -> str | None:
     """Return why a git command is refused: only reading, with options that neither write a file nor start a program."""
     if argv[:2] not in policy.programs:
-        return f"{' '.join(argv[:2])} is not on the list of this role"
+        return f"{' '.join(argv[:2])} is not allowed"
+    if any(_OPERATORS.search(part) for part in argv):
+        return "it has a sign that only a shell understands"
     for part in argv[2:]:
         if part.startswith("-"):
             if _GIT_OPTIONS.fullmatch(part) is None:
@@ -208,7 +292,7 @@ def _file_command_problem(policy: ToolPolicy, argv: tuple[str, ...], scope: Scop
         if problem is not None:
             return f"{path}: {problem}"
         if not may_write(policy, path, scope):
-            return f"{path} is not among the files this role may write"
+            return _not_writable(policy, path, scope)
     return None
 
 
@@ -218,7 +302,7 @@ _SQL_FORBIDDEN = re.compile(
     r"|rollback|savepoint|release|into|load_extension|readfile|writefile|edit|fts3_tokenizer)\b|--|/\*|['\"`\[;]",
     re.IGNORECASE,
 )
-_SQL_TIMEOUT = re.compile(r"\s*pragma\s+busy_timeout\s*(=\s*\d{1,6}\s*)?;?\s*", re.IGNORECASE)
+_SQL_TIMEOUT = re.compile(r"pragma busy_timeout ?(= ?\d{1,6} ?)?;?", re.IGNORECASE)
 
 
 def sql_problem(statement: str) -> str | None:
@@ -230,7 +314,7 @@ def sql_problem(statement: str) -> str | None:
     >>> sql_problem("WITH x AS (SELECT 1) DELETE FROM anvil_checks")
     'it has delete in it'
     """
-    if _SQL_TIMEOUT.fullmatch(statement):
+    if _SQL_TIMEOUT.fullmatch(" ".join(statement.split())):
         return None
     bare = _SQL_TEXT.sub(" ", statement).strip().removesuffix(";").strip()
     if re.match(r"(select|with)\b", bare, re.IGNORECASE) is None:

@@ -6,12 +6,15 @@ import sys
 from pathlib import Path
 
 from fairwitness.contracts.common.sandbox import Network, SandboxLimits
+from fairwitness.kit.folder_trees import walk
 from fairwitness.sandbox import hidden, scratch, sockets
 from fairwitness.sandbox.checked_command import CheckedCommand
 
 TMP = "/tmp"  # noqa: S108 -- a private tmpfs, created for each command
 SHM = "/dev/shm"  # noqa: S108 -- likewise
 VAR_TMP = "/var/tmp"  # noqa: S108 -- likewise
+_HOME_IN_TMP = f"{TMP}/.home"
+"""The home is a folder in the same file system as /tmp, so that one size limits both."""
 PRIVATE = (TMP, SHM, VAR_TMP, scratch.HOME)
 _NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -89,19 +92,28 @@ def _writable_proc() -> tuple[str, ...]:
 def _has_writable(entry: Path) -> bool:
     if not entry.is_dir():
         return bool(entry.stat().st_mode & 0o200)
-    return any(Path(folder, name).lstat().st_mode & 0o200 for folder, _, names in os.walk(entry) for name in names)
+    return any(Path(folder, name).lstat().st_mode & 0o200 for folder, _, names in walk(entry) for name in names)
 
 
 def _private(limits: SandboxLimits, checked: CheckedCommand) -> list[str]:
-    words: list[str] = []
-    places = [("1777", TMP), ("1777", SHM), ("0700", scratch.HOME)]
-    if any(path.startswith(f"{VAR_TMP}/") for path in (*checked.read, *checked.write, checked.worktree)):
-        places.append(("1777", VAR_TMP))  # paths below it are mounted and must keep their names
-    else:
-        words += ["--symlink", TMP, VAR_TMP]
-    for mode, place in places:
-        words += ["--perms", mode, "--size", str(limits.temporary), "--tmpfs", place]
-    return words
+    """Return the private folders; they are in memory, and together no larger than the limit."""
+    shown = (*checked.read, *checked.write, checked.worktree)
+    size = min(limits.temporary, limits.memory)
+    shared_memory = size // 4
+    places = [TMP]
+    links: list[str] = []
+    for mode, place, target in (("1777", VAR_TMP, TMP), ("0700", scratch.HOME, _HOME_IN_TMP)):
+        if any(path.startswith(f"{place}/") for path in shown):
+            places.append(place)  # paths below it are mounted and must keep their names
+            continue
+        if target != TMP:
+            links += ["--perms", mode, "--dir", target]
+        links += ["--symlink", target, place]
+    words = ["--perms", "1777", "--size", str(shared_memory), "--tmpfs", SHM, "--remount-ro", "/dev"]
+    for place in places:
+        mode = "0700" if place == scratch.HOME else "1777"
+        words += ["--perms", mode, "--size", str((size - shared_memory) // len(places)), "--tmpfs", place]
+    return words + links
 
 
 def _binds(checked: CheckedCommand, network: Network) -> list[str]:

@@ -71,7 +71,7 @@ def check_command(command: Command, tier: SandboxTier) -> CheckedCommand:
     if missing:
         problem = f"there is no folder {missing[0]}"
     elif sockets := [path for path in confinement.read if is_socket_or_pipe(os.path.realpath(path))]:
-        problem = f"{sockets[0]} is a socket or a pipe: whoever listens there is not to be given to a command"
+        problem = f"{sockets[0]} is a socket or a pipe; a command must not reach the process behind it"
     elif TIERS.index(tier) > TIERS.index(confinement.min_tier):
         problem = f"tier {tier} is weaker than {confinement.min_tier}, the weakest that will do"
     problem = problem or _no_way(confinement, tier)

@@ -91,6 +91,8 @@ def main() -> int:
         _clear(pid)  # it has reported but may not have ended, and would still hold the command's streams
         _send(control, {"failed": words})
         return 1
+    if plan["segments"]:
+        _send_segments(control)
     _send(control, {"started": pid})
     status = _wait(pid, control, woken, forwarder)
     survivors = _clear(pid)
@@ -123,6 +125,16 @@ def _send(control: _socket.socket, message: dict[str, object], *handles: int) ->
     body = marshal.dumps(message)
     rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, b"".join(h.to_bytes(4, sys.byteorder) for h in handles))]
     control.sendmsg([len(body).to_bytes(4, "big") + body], rights if handles else [])
+
+
+def _send_segments(control: _socket.socket) -> None:
+    """Pass on the list of System V segments, which shows those of the namespace in which it was opened."""
+    try:
+        segments = os.open("/proc/sysvipc/shm", os.O_RDONLY)
+    except OSError:
+        return
+    _send(control, {"segments": True}, segments)
+    os.close(segments)
 
 
 def _attached(plan: dict[str, object]) -> tuple[int, ...]:
@@ -230,6 +242,9 @@ def _become(plan: dict[str, object], control: _socket.socket, tell: int, supervi
             os.dup2(handle, number)
             os.close(handle)
         _default_signals()
+        step = "enter the memory group"
+        if isinstance(plan["group"], int):
+            os.write(plan["group"], b"0")
         step = "set the limits"
         _limit(plan["limits"])
         if LINUX and plan["confined"]:

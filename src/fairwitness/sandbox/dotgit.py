@@ -12,6 +12,7 @@ import stat
 from dataclasses import dataclass
 
 from fairwitness.contracts.common.sandbox import Violation
+from fairwitness.kit.text import visible_path
 
 ENTRIES = 200_000
 """The most entries of a worktree that are examined, including those of nested repositories."""
@@ -71,7 +72,8 @@ def changes(worktree: str, before: DotGit, after: DotGit) -> tuple[Violation, ..
         found.append(worktree)
     found += sorted(path for path, mark in after.nested.items() if before.nested.get(path) != mark)
     return tuple(
-        Violation(kind="git-dir", call="found", path=path, blocked=False, source="guard") for path in found[:_NAMED]
+        Violation(kind="git-dir", call="found", path=visible_path(path), blocked=False, source="guard")
+        for path in found[:_NAMED]
     )
 
 

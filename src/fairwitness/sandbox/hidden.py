@@ -70,7 +70,7 @@ def _is_there(worktree: str, path: str) -> bool:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise Unhidable(f"nobody can tell whether there is {path}: {error.strerror}") from None
+            raise Unhidable(f"{path} cannot be examined: {error.strerror}") from None
         if not is_link:
             at.append(part)
             continue

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Violation, Warned
+from fairwitness.kit.text import visible_path
 from fairwitness.sandbox import dotgit
 from fairwitness.sandbox.checked_command import CheckedCommand
 
@@ -75,7 +76,7 @@ def guard_changes(before: Guarded, after: Guarded) -> tuple[Violation, ...]:
     if after.beyond is not None:
         told.add(after.beyond)
     return tuple(
-        Violation(kind="guard", call="found", path=path, blocked=False, source="guard")
+        Violation(kind="guard", call="found", path=visible_path(path), blocked=False, source="guard")
         for path in sorted(told)[:_NAMED]
     )
 
@@ -164,7 +165,8 @@ class IntegrityWatch:
         if self._guarded.beyond is None:
             return None
         most = f"{GUARDED_ENTRIES} files or {GUARDED_BYTES >> 20} MiB"
-        return f"the guards hold more than {most} (seen at {self._guarded.beyond}), which is too much to compare"
+        where = visible_path(self._guarded.beyond)
+        return f"the guards hold more than {most} (seen at {where}), which is too much to compare"
 
     @property
     def warnings(self) -> tuple[Warned, ...]:

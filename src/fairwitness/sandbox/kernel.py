@@ -77,17 +77,3 @@ def has_seccomp() -> bool:
 def has_notify() -> bool:
     """Return whether a filter can report system calls to another process."""
     return _has_action(_USER_NOTIFY)
-
-
-def has_cgroup() -> bool:
-    """Return whether this process may create cgroups that limit memory and processes."""
-    try:
-        lines = read_entry("/proc/self/cgroup").decode(errors="replace").splitlines()
-        own = next(line[3:] for line in lines if line.startswith("0::"))
-        for mount in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
-            folder = mount + own
-            if os.access(folder, os.W_OK) and os.path.exists(f"{folder}/cgroup.subtree_control"):  # noqa: PTH110
-                return {b"memory", b"pids"} <= set(read_entry(f"{folder}/cgroup.controllers").split())
-    except (OSError, StopIteration):
-        pass
-    return False

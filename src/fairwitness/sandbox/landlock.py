@@ -39,5 +39,5 @@ class LandlockRunner(TierRunner):
                 watchdog=Watchdog(command.limits, checked.write, (own.folder,), ()),
                 observer=None,
             )
-            add_observer(launch, checked, self.tier, sockets, self._features, (own.home, own.temporary))
+            add_observer(launch, checked, self.tier, sockets, self._features, (own.home, own.temporary), own.shared)
             return supervise(launch, command.limits, streams, cancel)

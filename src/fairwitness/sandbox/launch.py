@@ -15,6 +15,8 @@ class WriteObserver(Protocol):
     failed: str | None
     blind: bool
     """Whether some process could not be inspected."""
+    lacked: set[str]
+    """What the command tried to use and the tier does not have."""
 
     @property
     def violations(self) -> tuple[Violation, ...]:

@@ -7,12 +7,12 @@ reason. Other containers see the lock too, whereas process ids mean nothing ther
 import contextlib
 import fcntl
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairwitness.kit.clock import system_clock
+from fairwitness.kit.folder_trees import remove_tree
 
 PREFIX = "fairwitness-"
 KINDS = ("sandbox", "run", "probe", "try")
@@ -33,7 +33,7 @@ class LockedFolder:
 
     def remove(self) -> None:
         """Remove the folder with everything in it, and release the lock."""
-        remove(self.path)
+        remove_tree(self.path)
         self.let_go()
 
     def let_go(self) -> None:
@@ -60,7 +60,7 @@ def sweep(place: str | None = None, *, starts: tuple[str, ...] = STARTS, young_s
     with contextlib.suppress(OSError), os.scandir(place or tempfile.gettempdir()) as found:
         for entry in found:
             if entry.name.startswith(starts) and len(swept) < _AT_ONCE and _is_left(entry.path, young_s):
-                remove(Path(entry.path))
+                remove_tree(Path(entry.path))
                 swept.append(entry.path)
     return swept
 
@@ -83,15 +83,3 @@ def _is_left(path: str, young_s: float) -> bool:
         return True
     finally:
         os.close(handle)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder; first make every folder in it accessible, since a command may have removed its permissions."""
-    front = [str(folder)]
-    while front:
-        path = front.pop()
-        with contextlib.suppress(OSError):
-            Path(path).chmod(0o700)  # the listing said it is a folder, and no process is left that could replace it
-            with os.scandir(path) as found:
-                front.extend(entry.path for entry in found if entry.is_dir(follow_symlinks=False))
-    shutil.rmtree(folder, ignore_errors=True)

@@ -34,7 +34,7 @@ class NamespaceRunner(TierRunner):
         if bwrap is None:
             raise FileNotFoundError("bwrap is not installed")
         launch_plan = base_plan(checked, home=scratch.HOME, temporary=bwrap_args.TMP, limits=self._limits(checked))
-        launch_plan["confined"] = True
+        launch_plan |= {"confined": True, "segments": True}
         network = command.confinement.network
         # the host's network includes its abstract sockets, which only Landlock can block
         own_network = network is not Network.OPEN or self._features.landlock_abi >= landlock_rules.SCOPED

@@ -1,8 +1,9 @@
 """Report what a confined command tries to change outside its own folders.
 
 The sandbox blocks by itself; the observer only reports. It receives a notification for each watched system call, reads
-the call's paths from the caller's memory, and always lets the call continue. Paths are resolved in the root of the
-calling process, so that a link leads to the same place for the observer as for the caller.
+the call's paths from the caller's memory (`caller_paths`), and lets the call continue. Only calls that the tier itself
+cannot hold are answered here (`held_calls`), and so are sockets that the tier does not have: they are refused, and the
+result says what the command lacked.
 
 A reported attempt makes the run a violation. These rules say what is not reported:
 
@@ -19,245 +20,32 @@ A reported attempt makes the run a violation. These rules say what is not report
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
 import select
-import stat
 import struct
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Features, Violation
-from fairwitness.kit.text import visible
-from fairwitness.sandbox import bwrap_args, kernel, seccomp
+from fairwitness.kit.text import visible_path
+from fairwitness.sandbox import bwrap_args, seccomp
+from fairwitness.sandbox.caller_paths import TARGETS, WriteAttempt, write_attempts
 from fairwitness.sandbox.checked_command import CheckedCommand
+from fairwitness.sandbox.held_calls import METADATA, HeldCalls
 from fairwitness.sandbox.launch import Launch
 from fairwitness.sandbox.syscalls import numbers
 
-_OPENAT2 = 437
-_IN_ROOT = 0x10
-_HERE = 0xFFFFFF9C  # AT_FDCWD as an unsigned word
-_NO_FOLLOW = 0x100
-_PATH_BYTES = 4096
-_PAGE = 4096
-_HOPS = 20
-_PROC = re.compile(r"/proc/(self|thread-self|\d+)(?:/task/\d+)?/(fd/\d+|root|cwd)?(.*)", re.DOTALL)
-_STANDARD = {"/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
-
-
-@dataclass(frozen=True)
-class Target:
-    """The argument positions of a path in a system call. Without `path`, `folder` is the open file itself."""
-
-    folder: int | None
-    path: int | None
-    follow: bool = False
-    flags: int | None = None
-    """Position of the argument that may forbid following a final link."""
-
-
-def _two(*pairs: tuple[int | None, int]) -> tuple[Target, ...]:
-    return tuple(Target(folder, path) for folder, path in pairs)
-
-
-_FOLLOWED = (Target(None, 0, follow=True),)
-_PLAIN = (Target(None, 0),)
-_OPEN_FILE = (Target(0, None),)
-TARGETS: dict[str, tuple[Target, ...]] = {
-    "open": _FOLLOWED,
-    "openat": (Target(0, 1, follow=True),),
-    "creat": _FOLLOWED,
-    "truncate": _FOLLOWED,
-    "rename": _two((None, 0), (None, 1)),
-    "renameat": _two((0, 1), (2, 3)),
-    "renameat2": _two((0, 1), (2, 3)),
-    "mkdir": _PLAIN,
-    "mkdirat": _two((0, 1)),
-    "rmdir": _PLAIN,
-    "unlink": _PLAIN,
-    "unlinkat": _two((0, 1)),
-    "link": _two((None, 0), (None, 1)),
-    "linkat": _two((0, 1), (2, 3)),
-    "symlink": _two((None, 1)),
-    "symlinkat": _two((1, 2)),
-    "mknod": _PLAIN,
-    "mknodat": _two((0, 1)),
-    "chmod": _FOLLOWED,
-    "fchmod": _OPEN_FILE,
-    "fchmodat": (Target(0, 1, follow=True),),
-    "fchmodat2": (Target(0, 1, follow=True, flags=3),),
-    "chown": _FOLLOWED,
-    "fchown": _OPEN_FILE,
-    "lchown": _PLAIN,
-    "fchownat": (Target(0, 1, follow=True, flags=4),),
-    "utime": _FOLLOWED,
-    "utimes": _FOLLOWED,
-    "futimesat": (Target(0, 1, follow=True),),
-    "utimensat": (Target(0, 1, follow=True, flags=3),),
-    "setxattr": _FOLLOWED,
-    "lsetxattr": _PLAIN,
-    "fsetxattr": _OPEN_FILE,
-    "removexattr": _FOLLOWED,
-    "lremovexattr": _PLAIN,
-    "fremovexattr": _OPEN_FILE,
-    "setxattrat": (Target(0, 1, follow=True, flags=2),),
-    "removexattrat": (Target(0, 1, follow=True, flags=2),),
-}
-"""The paths that each watched system call may change."""
-
-
-@dataclass(frozen=True)
-class WriteAttempt:
-    """One path that a system call is about to change."""
-
-    call: str
-    path: str
-    exists: bool
-    """Whether the path exists in the caller's view."""
-    is_folder: bool = False
-    flags: int = 0
-    """The flags of an open call."""
-    second: bool = False
-    """Whether the path is the destination of a rename or link."""
-    own: frozenset[int] = frozenset()
-    """The caller's own process ids."""
-
-
-def write_attempts(pid: int, call: str, arguments: tuple[int, ...]) -> list[WriteAttempt]:
-    """Return what a waiting system call would change; raise OSError if the process is gone or cannot be inspected."""
-    found = []
-    root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for number, target in enumerate(TARGETS[call]):
-            flags = arguments[_open_flags(call)] & 0xFFFFFFFF if call in ("open", "openat") else 0
-            if call == "creat":
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-            text = _text(pid, target, arguments)
-            follow = target.follow and not _says_no_follow(target, flags, arguments)
-            path, exists, is_folder = _resolve(root, pid, text, follow=follow)
-            own = _own_numbers(pid) if path.startswith("/proc/") else frozenset()
-            found.append(WriteAttempt(call, path, exists, is_folder, flags, number == 1, own))
-    finally:
-        os.close(root)
-    return found
-
-
-def _open_flags(call: str) -> int:
-    return 2 if call == "openat" else 1
-
-
-def _says_no_follow(target: Target, flags: int, arguments: tuple[int, ...]) -> bool:
-    if target.flags is not None and arguments[target.flags] & _NO_FOLLOW:
-        return True
-    return bool(flags & os.O_NOFOLLOW) or flags & (os.O_CREAT | os.O_EXCL) == os.O_CREAT | os.O_EXCL
-
-
-def _text(pid: int, target: Target, arguments: tuple[int, ...]) -> str:
-    """Return the path as passed by the caller, made absolute but not resolved."""
-    path = ""
-    if target.path is not None and arguments[target.path]:
-        path = os.fsdecode(_string(pid, arguments[target.path]))
-    if path.startswith("/"):
-        return path
-    handle = _HERE if target.folder is None else arguments[target.folder] & 0xFFFFFFFF
-    base = _leads_to(f"/proc/{pid}/cwd" if handle == _HERE else f"/proc/{pid}/fd/{handle}")
-    return f"{base}/{path}" if path else base
-
-
-def _string(pid: int, address: int) -> bytes:
-    """Return a string from another process's memory, read page by page up to its end."""
-    handle = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        text = b""
-        while len(text) < _PATH_BYTES:
-            piece = os.pread(handle, _PAGE - (address + len(text)) % _PAGE, address + len(text))
-            before, end, _ = piece.partition(b"\0")
-            text += before
-            if end or not piece:
-                break
-        return text[:_PATH_BYTES]
-    finally:
-        os.close(handle)
-
-
-def _resolve(root: int, pid: int, text: str, *, follow: bool) -> tuple[str, bool, bool]:
-    """Return the path that would be changed, whether it exists, and whether it is a folder."""
-    for _ in range(_HOPS):
-        text = _STANDARD.get(text, text).replace("/dev/fd/", "/proc/self/fd/") if text.startswith("/dev/") else text
-        if (magic := _PROC.fullmatch(text)) and magic[2]:
-            text = _through_proc(pid, magic, text)
-            if text.startswith("/proc/") or not text.startswith("/"):
-                return text, True, False
-        with contextlib.suppress(OSError), _opened(root, text, 0 if follow else os.O_NOFOLLOW) as handle:
-            return _name(handle), True, stat.S_ISDIR(os.fstat(handle).st_mode)
-        parent, _, name = text.rstrip("/").rpartition("/")
-        if name in ("", ".", ".."):
-            break
-        try:
-            with _opened(root, parent or "/", os.O_DIRECTORY) as handle:
-                folder = _name(handle)
-                link = _link(handle, name)
-        except OSError:
-            break
-        if link is None or not follow:
-            return f"{folder.rstrip('/')}/{name}", link is not None, False
-        text = link if link.startswith("/") else f"{folder}/{link}"
-    return os.path.normpath(text), False, False
-
-
-def _through_proc(pid: int, magic: re.Match[str], text: str) -> str:
-    """Follow a link of /proc for the caller; only the caller itself could follow it directly."""
-    who, what, rest = magic.groups()
-    if who.isdigit() and int(who) not in _own_numbers(pid):
-        return f"/{rest.lstrip('/')}" if what == "root" and rest else text
-    if what == "root":
-        return f"/{rest.lstrip('/')}"
-    return _leads_to(f"/proc/{pid}/{what}") + rest
-
-
-def _own_numbers(pid: int) -> frozenset[int]:
-    """Return all ids of a process, one for each pid namespace that it is in."""
-    with contextlib.suppress(OSError):
-        lines = kernel.read_entry(f"/proc/{pid}/status").splitlines()
-        return frozenset(
-            int(word) for line in lines if line.startswith((b"NSpid:", b"NStgid:")) for word in line.split()[1:]
-        )
-    return frozenset()
-
-
-@contextlib.contextmanager
-def _opened(root: int, path: str, flags: int) -> Iterator[int]:
-    how = struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC | flags, 0, _IN_ROOT)
-    handle = kernel.call(_OPENAT2, root, os.fsencode(path), how, len(how))
-    try:
-        yield handle
-    finally:
-        os.close(handle)
-
-
-def _name(handle: int) -> str:
-    return _leads_to(f"/proc/self/fd/{handle}")
-
-
-def _leads_to(link: str) -> str:
-    return os.readlink(link)  # noqa: PTH115 -- runs at each watched call: creating a Path costs more than the call
-
-
-def _link(folder: int, name: str) -> str | None:
-    with contextlib.suppress(OSError):
-        return os.readlink(name, dir_fd=folder)
-    return None
-
-
 _RECEIVE, _ANSWER, _IS_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
+_ADD_HANDLE, _AND_ANSWER = 0x40182103, 2
 _GO_ON = struct.pack("=qiI", 0, 0, 1)
 _NOTICE = struct.Struct("=QIIiIQ6Q")
 _MOST = 200
 """The most different violations that are recorded; further ones are dropped."""
-_PATH = 1000
 
 _CACHES = re.compile(
     r"/(__pycache__|\.?[\w.-]*cache(-[\w-]+)?|fontconfig|\.(vite|vite-temp|vitest|swc|turbo))(/|$)"  # folders
@@ -266,10 +54,10 @@ _CACHES = re.compile(
 _GIT_REFRESH = "/index.lock"
 """`git status` tries to refresh the index and works without it."""
 _DEVICES = re.compile(r"/dev/(null|zero|full|random|urandom|tty|ptmx|pts/.*|console)|/proc/[^/]+/fd/\d+")
-_SEMAPHORES = re.compile(r"/dev/shm/(sem\.|psm_|\.?lockdown|pymp-)[^/]*")  # noqa: S108 -- compared, not opened
+SHARED_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")  # noqa: S108 -- compared, not opened
+"""Places where everybody may write; in the `uid` tier what a command leaves there is removed."""
 _OWN_ENTRIES = re.compile(r"/proc/(self|thread-self|\d+)(/.*)?", re.DOTALL)
 _HARMLESS_ENTRIES = re.compile(r"(/task/\d+)?/(oom_score_adj|oom_adj|comm|coredump_filter|timerslack_ns|clear_refs)")
-_METADATA = re.compile(r"f?l?ch(mod|own)|fch(mod|own)at2?|f?utime.*|.*xattr.*")
 _MAKES = ("symlink", "mknod")
 _TOOL_PROBE = os.O_CREAT | os.O_TRUNC
 
@@ -290,6 +78,10 @@ class WriteRule:
     """Whether the worktree's `.git` existed before the command and the tier protects it."""
     hidden: tuple[str, ...] = ()
     """Hidden paths of a writable worktree."""
+    holds: bool = False
+    """Whether changes of metadata are held."""
+    uid: int | None = None
+    """The command's own user in the `uid` tier."""
 
     def kind(self, attempt: WriteAttempt) -> str | None:
         """Return the kind of violation of an attempt, or None if it is none."""
@@ -307,9 +99,30 @@ class WriteRule:
             return None
         if _is_in(path, (*self.tools, "/var/cache")) and _is_tool_noise(attempt):
             return None
-        if self.tier is SandboxTier.LANDLOCK and _SEMAPHORES.fullmatch(path):
+        if self.lacked(attempt) is not None or self._is_swept(path):
             return None
         return "link" if attempt.call.startswith("link") and not attempt.second else "write"
+
+    def _is_swept(self, path: str) -> bool:
+        """Return whether a path is the command's own in a place where everybody may write, and is removed later."""
+        if self.uid is None or path.rpartition("/")[0] not in SHARED_PLACES:
+            return False
+        try:
+            return os.lstat(path).st_uid == self.uid
+        except FileNotFoundError:
+            return True
+
+    def lacked(self, attempt: WriteAttempt) -> str | None:
+        """Return what an honest command tries to use that only the `ns` tier has, or None."""
+        if self.tier is not SandboxTier.LANDLOCK:
+            return None
+        if attempt.path.startswith(("/dev/ptmx", "/dev/pts/")):
+            return "a terminal of its own"
+        if _is_new_in(attempt.path, ("/dev/shm",)):  # noqa: S108 -- compared, not opened
+            return "shared memory of its own"
+        if _is_new_in(attempt.path, SHARED_PLACES):
+            return f"a {os.path.dirname(attempt.path)} of its own"  # noqa: PTH120
+        return None
 
     def blocks(self, attempt: WriteAttempt) -> bool:
         """Return whether the tier blocks an attempt, whatever the owner of the file."""
@@ -318,7 +131,7 @@ class WriteRule:
                 return True
             return not self._is_own(attempt.path)
         if self.tier is SandboxTier.LANDLOCK:
-            return not _is_in(attempt.path, self.own) and _METADATA.fullmatch(attempt.call) is None
+            return not _is_in(attempt.path, self.own) and (self.holds or attempt.call not in METADATA)
         if _is_in(attempt.path, self.own):
             return False
         with contextlib.suppress(OSError):
@@ -349,6 +162,11 @@ class WriteRule:
         return os.path.lexists(attempt.path)  # the command may aim at a path of the host that it cannot see
 
 
+def _is_new_in(path: str, places: Iterable[str]) -> bool:
+    """Return whether a path lies directly in one of the places, and the machine has nothing there."""
+    return path.rpartition("/")[0] in places and not os.path.lexists(path)
+
+
 def _is_in(path: str, places: Iterable[str]) -> bool:
     return any(path == place or path.startswith(f"{place}/") for place in places)
 
@@ -361,17 +179,31 @@ def _is_tool_noise(attempt: WriteAttempt) -> bool:
     return attempt.call.startswith("link") and not attempt.second
 
 
+_STREAM_OF_LIBC = 1 | os.O_NONBLOCK | os.O_CLOEXEC
+"""The C library asks for such a unix socket whenever a program asks for the name of a user, and works without it."""
+
+
+def _refused(code: int) -> bytes:
+    """Return the answer that makes a call fail with an error number, or succeed if it is 0."""
+    return struct.pack("=qiI", 0, -code, 0)
+
+
 class SyscallObserver(threading.Thread):
     """Answers the kernel's notifications about one command until none of its processes is left."""
 
-    def __init__(self, listener: int, rule: WriteRule) -> None:
+    def __init__(self, listener: int, rule: WriteRule, held: HeldCalls | None, *, observes: bool) -> None:
         super().__init__(name="fairwitness-observer", daemon=True)
         self.failed: str | None = None
         self.blind = False
+        self.lacked: set[str] = set()
+        self._held = held
+        self._observes = observes
         self._listener = listener
         self._rule = rule
         self._counts: dict[tuple[str, str, str, bool], int] = {}
-        self._names = {number: name for name, number in numbers(os.uname().machine).items() if name in TARGETS}
+        self._names = {
+            number: name for name, number in numbers(os.uname().machine).items() if name in TARGETS or name == "socket"
+        }
         self._woken, self._wake = os.pipe()
 
     @property
@@ -415,11 +247,60 @@ class SyscallObserver(threading.Thread):
         except OSError:  # the caller died in the meantime
             return
         identity, pid, _, number, _, _, *arguments = _NOTICE.unpack(notice)
+        call = self._names[number]
+        answer: bytes | None = _refused(errno.EPERM) if call == "socket" or call in METADATA else _GO_ON
         try:
-            self._note(identity, pid, self._names[number], tuple(arguments))
+            answer = self._answer_to(identity, pid, call, tuple(arguments))
         finally:
+            if answer is not None:
+                with contextlib.suppress(OSError):
+                    fcntl.ioctl(self._listener, _ANSWER, struct.pack("=Q", identity) + answer)
+
+    def _answer_to(self, identity: int, pid: int, call: str, arguments: tuple[int, ...]) -> bytes | None:
+        """Return the answer to a call, or None if it has been answered."""
+        if call == "socket":
+            self._lack_socket(arguments)
+            return _refused(errno.EPERM)
+        if self._held is not None and self._rule.tier is SandboxTier.LANDLOCK:
             with contextlib.suppress(OSError):
-                fcntl.ioctl(self._listener, _ANSWER, struct.pack("=Q", identity) + _GO_ON)
+                if (code := self._held.change_shared(pid, call, arguments)) is not None:
+                    return _refused(code)
+            if call in ("open", "openat") and self._open_shared(identity, pid, call, arguments):
+                return None
+        self._note(identity, pid, call, arguments)
+        if self._held is not None and call in METADATA and self._rule.holds:
+            code = self._held.change_metadata(pid, call, arguments)
+            return _refused(code) if self._is_valid(identity) else _GO_ON
+        return _GO_ON
+
+    def _lack_socket(self, arguments: tuple[int, ...]) -> None:
+        family, kind = arguments[0] & 0xFFFFFFFF, arguments[1]
+        if family in (seccomp.INET, seccomp.INET6):
+            self.lacked.add("a network of its own")
+        elif family == seccomp.UNIX and kind & _STREAM_OF_LIBC != _STREAM_OF_LIBC:
+            self.lacked.add("unix sockets")
+
+    def _open_shared(self, identity: int, pid: int, call: str, arguments: tuple[int, ...]) -> bool:
+        """Answer a call that opens a file of the private /dev/shm; return False if it opens another file."""
+        assert self._held is not None
+        try:
+            handle = self._held.open_shared(pid, call, arguments)
+        except OSError as error:
+            answer = struct.pack("=Q", identity) + _refused(error.errno or errno.EACCES)
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(self._listener, _ANSWER, answer)
+            return True
+        if handle is None:
+            return False
+        at = 2 if call == "openat" else 1
+        try:
+            added = struct.pack("=QIIII", identity, _AND_ANSWER, handle, 0, arguments[at] & os.O_CLOEXEC)
+            fcntl.ioctl(self._listener, _ADD_HANDLE, added)
+        except OSError:  # a kernel before 5.14, or the caller died: then Landlock refuses the call
+            return False
+        finally:
+            os.close(handle)
+        return True
 
     def _note(self, identity: int, pid: int, call: str, arguments: tuple[int, ...]) -> None:
         try:
@@ -430,10 +311,12 @@ class SyscallObserver(threading.Thread):
         except OSError:  # the kernel cannot read this path either, so the call will fail
             return
         for attempt in found:
-            kind = self._rule.kind(attempt)
+            if (lacked := self._rule.lacked(attempt)) is not None:
+                self.lacked.add(lacked)
+            kind = self._rule.kind(attempt) if self._observes else None
             if kind is None or not self._is_valid(identity):
                 continue
-            path = visible(os.fsencode(attempt.path).decode(errors="backslashreplace"))[:_PATH]
+            path = visible_path(attempt.path)
             key = (kind, call, path, self._rule.blocks(attempt))
             if key in self._counts or len(self._counts) < _MOST:
                 self._counts[key] = self._counts.get(key, 0) + 1
@@ -453,9 +336,15 @@ def add_observer(
     sockets: tuple[int, ...],
     features: Features,
     private: tuple[str, ...],
+    shared: str = "",
 ) -> None:
-    """Add an observer to a launch if the command asks for one and the kernel supports it."""
-    if not (checked.command.observe and features.notify):
+    """Add an observer to a launch if the command asks for one, or the tier needs it, and the kernel supports it.
+
+    `shared` is the private folder that stands for /dev/shm in the `ll` tier.
+    """
+    holds = tier is SandboxTier.LANDLOCK
+    observes = checked.command.observe
+    if not ((observes or holds) and features.notify):
         return
     rule = WriteRule(
         tier=tier,
@@ -464,7 +353,11 @@ def add_observer(
         shut=bwrap_args.made_parents(checked) if tier is SandboxTier.NAMESPACES else (),
         tools=(*bwrap_args.system_reads(), *checked.read),
         hidden=tuple(bwrap_args.unseen(checked)) if checked.command.confinement.writable else (),
+        holds=holds,
+        uid=launch.plan["uid"],
         git_held=tier is SandboxTier.NAMESPACES and os.path.lexists(f"{checked.worktree}/.git"),
     )
-    launch.plan["watched"] = seccomp.program(sockets, watch=True, alone=tier is SandboxTier.NAMESPACES)
-    launch.observer = lambda listener: SyscallObserver(listener, rule)
+    alone = tier is SandboxTier.NAMESPACES
+    launch.plan["watched"] = seccomp.program(sockets, watch=observes, alone=alone, hold=not alone)
+    held = HeldCalls(rule.own, shared) if holds else None
+    launch.observer = lambda listener: SyscallObserver(listener, rule, held, observes=observes)

@@ -3,13 +3,13 @@
 import contextlib
 import itertools
 import os
-import shutil
 import stat
 import threading
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.kit.folder_trees import VisitedEntry, remove_tree, visit
 from fairwitness.sandbox import seccomp
 from fairwitness.sandbox.checked_command import CheckedCommand
 from fairwitness.sandbox.launch import CommandFacts, Launch
@@ -87,7 +87,7 @@ def _sweep(uid: int, before: Container[str]) -> None:
             if path in before or entry.stat(follow_symlinks=False).st_uid != uid:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(path, ignore_errors=True)
+                remove_tree(Path(path))
             else:
                 Path(path).unlink()
 
@@ -100,32 +100,34 @@ def _lent(folders: Iterable[str], uid: int) -> Iterator[None]:
     heirs = {place: Path(place).stat() for place in places}
     try:
         for place in places:
-            for path, status in _everything(place, skip=".git"):
-                # a file with a second hard link may also exist outside, under the other name
-                if stat.S_ISDIR(status.st_mode) or (status.st_nlink == 1 and not stat.S_ISLNK(status.st_mode)):
-                    owners[status.st_dev, status.st_ino] = (status.st_uid, status.st_gid)
-                    os.lchown(path, uid, uid)
+            for entry in visit(place, skip=".git"):
+                _lend(entry, uid, owners)
+            owners[heirs[place].st_dev, heirs[place].st_ino] = (heirs[place].st_uid, heirs[place].st_gid)
+            os.chown(place, uid, uid)
         yield
     finally:
-        for place in places:
-            for path, status in _everything(place):
-                if status.st_uid == uid:
-                    heir = heirs[place]
-                    before = owners.get((status.st_dev, status.st_ino), (heir.st_uid, heir.st_gid))
-                    os.lchown(path, *before)
+        for place, heir in heirs.items():
+            for entry in visit(place):
+                _give_back(entry, uid, owners, (heir.st_uid, heir.st_gid))
+            if Path(place).lstat().st_uid == uid:
+                os.lchown(place, heir.st_uid, heir.st_gid)
 
 
-def _everything(place: str, *, skip: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Yield a folder and everything below it, without following links and without entries of the name `skip`."""
-    with contextlib.suppress(OSError):
-        yield place, os.lstat(place)
-    front = [place]
-    while front:
-        with contextlib.suppress(OSError), os.scandir(front.pop()) as found:
-            for entry in found:
-                if entry.name == skip:
-                    continue
-                with contextlib.suppress(OSError):
-                    yield entry.path, entry.stat(follow_symlinks=False)
-                    if entry.is_dir(follow_symlinks=False):
-                        front.append(entry.path)
+def _lend(entry: VisitedEntry, uid: int, owners: dict[tuple[int, int], tuple[int, int]]) -> None:
+    status = entry.status
+    # a file with a second hard link may also exist outside, under the other name
+    if stat.S_ISDIR(status.st_mode) or (status.st_nlink == 1 and not stat.S_ISLNK(status.st_mode)):
+        owners[status.st_dev, status.st_ino] = (status.st_uid, status.st_gid)
+        _chown(entry, (uid, uid))
+
+
+def _give_back(
+    entry: VisitedEntry, uid: int, owners: dict[tuple[int, int], tuple[int, int]], heir: tuple[int, int]
+) -> None:
+    if entry.status.st_uid == uid:
+        _chown(entry, owners.get((entry.status.st_dev, entry.status.st_ino), heir))
+
+
+def _chown(entry: VisitedEntry, owner: tuple[int, int]) -> None:
+    with contextlib.suppress(FileNotFoundError):  # another program may remove a file meanwhile
+        os.chown(entry.name, *owner, dir_fd=entry.folder, follow_symlinks=False)

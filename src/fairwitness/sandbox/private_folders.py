@@ -15,13 +15,18 @@ class PrivateFolders:
     home: str
     temporary: str
 
+    @property
+    def shared(self) -> str:
+        """The folder that stands for /dev/shm."""
+        return f"{self.folder}/shm"
+
 
 @contextlib.contextmanager
 def private_folders() -> Iterator[PrivateFolders]:
     """Create the folders for one command and remove them with their contents afterwards."""
     own = locked_tmp.make("run")
     try:
-        for name in ("home", "tmp"):
+        for name in ("home", "tmp", "shm"):
             (own.path / name).mkdir(mode=0o700)
         yield PrivateFolders(str(own.path), str(own.path / "home"), str(own.path / "tmp"))
     finally:

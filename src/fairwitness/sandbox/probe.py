@@ -9,10 +9,11 @@ import tempfile
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, Features, Warned
-from fairwitness.sandbox import bwrap_args, kernel
+from fairwitness.sandbox import bwrap_args, kernel, memory_group
 from fairwitness.sandbox.checked_command import check_command
 from fairwitness.sandbox.syscalls import numbers
 from fairwitness.sandbox.tier_runner import ABOUT_TIER
+from fairwitness.sandbox.watchdog import uncounted
 
 INSTALL_BWRAP = "apt-get install bubblewrap"
 _TRIAL_S = 20
@@ -35,7 +36,7 @@ def probe() -> Features:
     filters = sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64") and kernel.has_seccomp()
     abi = kernel.landlock_abi()
     notify = filters and kernel.has_notify()
-    cgroup = kernel.has_cgroup()
+    cgroup = memory_group.is_available()
     root = os.geteuid() == 0
     bwrap = shutil.which("bwrap")
     refusal = _namespaces_refused(bwrap) if filters else "this system has no namespaces"
@@ -56,9 +57,12 @@ def probe() -> Features:
         if 0 < abi < version:
             warn(f"landlock-abi-{abi}", gap)
     if not notify:
-        warn("no-notify", "writes outside are stopped, but not named")
+        warn(
+            "no-notify",
+            "writes outside are stopped, but not named; tier ll cannot prevent chmod, utime and xattr there",
+        )
     if not cgroup:
-        warn("no-cgroup", "memory and processes of a tree are counted by looking, not by the kernel")
+        warn("no-cgroup", f"memory of a tree is counted by looking, not by the kernel; {uncounted()}")
     if root:
         warn("root-nproc-unenforced", "the kernel counts no processes of root; they are counted by looking")
     warnings += ABOUT_TIER[tiers[0]]

@@ -41,6 +41,8 @@ def finished(
     exit_code, number = _status(ended.wait_status)
     limit = ended.stopped or (_BY_SIGNAL.get(number) if number is not None else None)
     violations = watched + changed.repositories + changed.guards
+    if observer is not None and observer.lacked and _end(ended, exit_code, limit, violations) is End.FAILED:
+        ended.lost = cannot_run(tier, observer.lacked)
     end = _end(ended, exit_code, limit, violations)
     if end in (End.SANDBOX_ERROR, End.CANCELLED):
         exit_code = number = None  # a lost or cancelled run has no result, even if the command ended by itself
@@ -71,13 +73,19 @@ def finished(
         stdout=ended.stdout.stream(),
         stderr=ended.stderr.stream(),
         violations=violations,
-        observation="full" if observer is not None and not observer.blind else "none",
+        observation="full" if command.observe and observer is not None and not observer.blind else "none",
         dotgit_ok=not changed.repositories,
         guards_ok=not changed.guards,
         survivors_killed=ended.survivors,
         sandbox_error=(ended.lost or "lost") if end is End.SANDBOX_ERROR else None,
     )
-    return Finished(result, ended.stdout.kept, ended.stderr.kept)
+    streams = {"stdout": ended.stdout, "stderr": ended.stderr}
+    return Finished(result, ended.stdout.stored(), ended.stderr.stored(), lambda name: streams[name].raw())
+
+
+def cannot_run(tier: SandboxTier, lacked: Iterable[str]) -> str:
+    """Say what a tier does not have that a failed command tried to use: its failure says nothing about the code."""
+    return f"tier {tier} cannot run it: it needs {' and '.join(sorted(lacked))}, which only tier ns has"
 
 
 def not_run(

@@ -1,8 +1,9 @@
 """The interface of every runner: it takes a command and returns its result."""
 
 import threading
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confined, Features
@@ -26,11 +27,14 @@ class Attached:
 
 @dataclass(frozen=True)
 class Finished:
-    """A command's result, with the head and the tail of each output stream."""
+    """A command's result, with the head and the tail of each output stream, without secrets."""
 
     result: Confined
     stdout: bytes
     stderr: bytes
+    unredacted: Callable[[Literal["stdout", "stderr"]], bytes] = field(repr=False)
+    """Returns the head and the tail of a stream as the command wrote them. Only for readers of reports, which must see
+    what the tool wrote, and which redact what they return."""
 
 
 class Runner(Protocol):

@@ -65,6 +65,7 @@ class _Seen:
     violations: tuple[Violation, ...]
     failed: str | None = None
     blind: bool = False
+    lacked: set[str] = field(default_factory=set)
 
     def start(self) -> None:
         """Do nothing."""
@@ -133,7 +134,9 @@ class ScriptedRunner:
         reply = answer.reply if isinstance(answer.reply, Reply) else answer.reply(command)
         if (reply.talks is None) is not (streams.pipes is None):
             has_talk = reply.talks is not None
-            ended.lost = f"nobody is attached to {line}" if has_talk else f"the script has no conversation for {line}"
+            ended.lost = (
+                f"no program is attached to {line}" if has_talk else f"the script has no conversation for {line}"
+            )
             return
         for path, content in reply.files.items():
             _write(checked, path, content)

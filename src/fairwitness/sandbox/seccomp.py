@@ -11,6 +11,7 @@ import struct
 
 from fairwitness.contracts.common.sandbox import Network
 from fairwitness.sandbox.child_setup import SUPERVISOR, SUPERVISOR_GROUP
+from fairwitness.sandbox.held_calls import METADATA
 from fairwitness.sandbox.syscalls import ARCHITECTURES, numbers
 
 ALLOW, NOTIFY, KILL = 0x7FFF0000, 0x7FC00000, 0x80000000
@@ -78,10 +79,11 @@ def families(network: Network, *, own_network: bool) -> tuple[int, ...]:
 
 
 @functools.cache
-def program(sockets: tuple[int, ...], *, watch: bool, alone: bool, machine: str = "") -> bytes:
+def program(sockets: tuple[int, ...], *, watch: bool, alone: bool, hold: bool = False, machine: str = "") -> bytes:
     """Return the filter in the kernel's format.
 
-    `alone` means that the command sees no processes and no shared memory but its own.
+    `alone` means that the command sees no processes and no shared memory but its own. `hold` also passes calls that
+    change metadata, and refused sockets, to the observer, which answers them itself.
     """
     machine = machine or platform.machine()
     calls = numbers(machine)
@@ -93,7 +95,7 @@ def program(sockets: tuple[int, ...], *, watch: bool, alone: bool, machine: str 
         (_AT_LEAST, 0, 1, _X32),
         (_ANSWER, 0, 0, UNKNOWN),
     ]
-    blocks = _blocks(sockets, NOTIFY if watch else ALLOW)
+    blocks = _blocks(sockets, NOTIFY if watch else ALLOW, hold=hold)
     for name, block in (blocks if alone else blocks | _blocks_among_others()).items():
         if name in calls:
             steps.append((_EQUAL, 0, len(block), calls[name]))
@@ -119,17 +121,18 @@ def _always(answer: int) -> list[Step]:
     return [(_ANSWER, 0, 0, answer)]
 
 
-def _blocks(sockets: tuple[int, ...], seen: int) -> dict[str, list[Step]]:
+def _blocks(sockets: tuple[int, ...], seen: int, *, hold: bool) -> dict[str, list[Step]]:
     """Return the filter steps of each call; `seen` is the answer for a watched call."""
+    held = NOTIFY if hold else seen
     blocks = {name: _always(answer) for answer, names in REFUSED.items() for name in names.split()}
-    blocks |= {name: _always(seen) for name in WATCHED.split()}
+    blocks |= {name: _always(held if name in METADATA else seen) for name in WATCHED.split()}
     for name, at in _MODE_AT.items():
         checks = [_argument(at), *_if_any(_SETID, PERM)]
         if name.startswith("mknod"):
             for device in _DEVICES:
                 # the file type is a number, not a set of bits, so mask it and compare
                 checks += [(0x54, 0, 0, 0o170000), *_if_equal(device, PERM), _argument(at)]
-        blocks[name] = checks + _always(seen)
+        blocks[name] = checks + _always(held if name in METADATA else seen)
     for name, at in _FLAGS_AT.items():
         blocks[name] = [
             _argument(at),
@@ -151,7 +154,11 @@ def _blocks(sockets: tuple[int, ...], seen: int) -> dict[str, list[Step]]:
         *_if_equal(_TERMINAL_OTHER, PERM),
         *_always(ALLOW),
     ]
-    blocks["socket"] = [_argument(0)] + [step for kind in sockets for step in _if_equal(kind, ALLOW)] + _always(PERM)
+    blocks["socket"] = (
+        [_argument(0)]
+        + [step for kind in sockets for step in _if_equal(kind, ALLOW)]
+        + _always(NOTIFY if hold else PERM)
+    )
     blocks["socketpair"] = [_argument(0), *_if_equal(UNIX, ALLOW), *_always(PERM)]
     return blocks
 

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from fairwitness.contracts.common.sandbox import SandboxLimits
+from fairwitness.sandbox import memory_group
 from fairwitness.sandbox.capture import Capture
 from fairwitness.sandbox.child_setup import STOP
 from fairwitness.sandbox.launch import CommandFacts, Launch
@@ -51,6 +52,9 @@ class _Supervision:
         self.root: int | None = None
         """The launcher's pid on the host."""
         self.control: socket.socket
+        self.group = memory_group.make(limits.memory)
+        self.passed: list[int] = []
+        """Descriptors that came with a message whose text has not come yet."""
 
     def run(self, streams: Streams) -> CommandFacts:
         try:
@@ -63,8 +67,8 @@ class _Supervision:
             self._attend()
         finally:
             self._end_all()
+            self._sum_up()
             self._close()
-        self._sum_up()
         return self.ended
 
     def _spawn(self, streams: Streams) -> None:
@@ -81,7 +85,8 @@ class _Supervision:
             stack.enter_context(theirs)
             pipes = streams.pipes
             stack.callback(streams.close)
-            plan = sealed(marshal.dumps(self.launch.plan | {"attached": pipes}))
+            group = None if self.group is None else self.group.entrance
+            plan = sealed(marshal.dumps(self.launch.plan | {"attached": pipes, "group": group}))
             stack.callback(os.close, plan)
             source = sealed(streams.stdin) if streams.stdin else subprocess.DEVNULL
             if streams.stdin:
@@ -94,7 +99,7 @@ class _Supervision:
                 stderr=err_end,
                 env=_BARE,
                 cwd="/",
-                pass_fds=(*kept, *(pipes or ()), *self.launch.handles),
+                pass_fds=(*kept, *(pipes or ()), *self.launch.handles, *(() if group is None else (group,))),
                 start_new_session=True,
             )
         if not self.launch.namespaced:
@@ -150,7 +155,9 @@ class _Supervision:
             return
         if self.root is None and self.first is not None:
             self.root = next((process.pid for process in tree(self.first)), None)
-        if self.root is not None and (passed := self.launch.watchdog.look(self.root)) is not None:
+        if self.group is not None and self.group.has_overflowed():
+            self._stop("memory")
+        elif self.root is not None and (passed := self.launch.watchdog.look(self.root)) is not None:
             self._stop(passed)
 
     def _stop(self, limit: LimitName) -> None:
@@ -205,7 +212,7 @@ class _Supervision:
             return False
         for _, kind, data in rights:
             if kind == socket.SCM_RIGHTS:
-                self._observe(array.array("i", data)[0])
+                self.passed.append(array.array("i", data)[0])
         self.messages += piece
         while len(self.messages) >= 4:
             size = int.from_bytes(self.messages[:4], "big")
@@ -222,8 +229,17 @@ class _Supervision:
         self.ended.observer = self.launch.observer(listener)
         self.ended.observer.start()
 
+    def _count_segments(self, handle: int) -> None:
+        self.handles.append(handle)
+        if self.launch.watchdog is not None:
+            self.launch.watchdog.segments = handle
+
     def _understand(self, message: dict[str, Any]) -> None:
         now = time.monotonic()
+        if "watched" in message:
+            self._observe(self.passed.pop(0))
+        if "segments" in message:
+            self._count_segments(self.passed.pop(0))
         if "failed" in message:
             self.ended.lost = message["failed"].decode(errors="replace")
         if "started" in message:
@@ -293,8 +309,12 @@ class _Supervision:
         if not self.reported:
             ended.wall_s = now - (self.started or now)
             if ended.lost is None and ended.stopped is None and not ended.cancelled:
-                words = ended.stderr.kept.decode(errors="replace").strip().splitlines()
+                words = ended.stderr.stored().decode(errors="replace").strip().splitlines()
                 ended.lost = words[-1] if self.started is None and words else "the sandbox ended without a report"
+        if self.group is not None and self.group.has_overflowed() and not ended.cancelled:
+            ended.stopped = ended.stopped or "memory"
+            if not self.reported:
+                ended.lost = None  # the kernel may have chosen the launcher
         if watchdog is not None:
             left = ended.survivors or 0
             if left > self.limits.processes and not ended.cancelled:  # started between two looks of the watchdog
@@ -307,5 +327,7 @@ class _Supervision:
         self.selector.close()
         with contextlib.suppress(AttributeError):
             self.control.close()
-        for handle in self.handles:
+        for handle in (*self.handles, *self.passed):
             os.close(handle)
+        if self.group is not None:
+            self.group.remove()

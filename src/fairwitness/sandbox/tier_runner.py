@@ -19,11 +19,13 @@ from fairwitness.sandbox.streams import Streams
 _ABOUT_ALL = frozenset({"no-cgroup", "no-notify", "root-nproc-unenforced"})
 """Warnings that apply to every tier; the others explain why no stronger tier is available."""
 _NO_SOCKETS = Warned(code="net-all-blocked", text="a command has no network of its own, so it gets no sockets at all")
+_GIT = Warned(code="git-replaceable", text="a command can replace its worktree's .git; that is seen and is a violation")
+_ARGUMENTS = Warned(code="arguments-readable", text="a command can read the command lines of other processes")
 _SHARED = Warned(code="shm-shared", text="places that everybody may write to are open to the command")
 ABOUT_TIER: dict[SandboxTier, tuple[Warned, ...]] = {
     SandboxTier.NAMESPACES: (),
-    SandboxTier.LANDLOCK: (_NO_SOCKETS,),
-    SandboxTier.UID: (_NO_SOCKETS, _SHARED),
+    SandboxTier.LANDLOCK: (_NO_SOCKETS, _GIT, _ARGUMENTS),
+    SandboxTier.UID: (_NO_SOCKETS, _GIT, _ARGUMENTS, _SHARED),
     SandboxTier.NONE: (_SHARED, Warned(code="unsandboxed", text="nothing keeps the command in")),
 }
 """The inherent gaps of each tier."""
@@ -124,6 +126,7 @@ def base_plan(
         "watched": None,
         "attached": None,
         "ways": None,
+        "segments": False,
     }
 
 

@@ -68,7 +68,7 @@ def check_sections(old: str, new: str, policy: Policy) -> list[Broken]:
     sections = _sections(new)
     before, after = dict(_sections(old)), dict(sections)
     names = [name for name, _ in sections]
-    broken = [Broken(name, "stands twice") for name in after if names.count(name) > 1]
+    broken = [Broken(name, "appears twice") for name in after if names.count(name) > 1]
     broken += [Broken(name, "is not one of this file's") for name in after if name not in policy and name not in before]
     broken += [Broken(name, "is gone") for name in before if name not in after]
     kept, now = [name for name in before if name in after], [name for name in after if name in before]
@@ -139,8 +139,10 @@ def content_hash(content: bytes) -> str:
 class Store:
     """Reads and writes the files below one root; paths are relative to it and use '/'."""
 
-    def __init__(self, root: Path, *, sealable: Mapping[str, str] = SEALABLE) -> None:
+    def __init__(self, root: Path, *, sealable: Mapping[str, str] = SEALABLE, private: bool = False) -> None:
+        """Take the root; with `private`, new files and folders are accessible to their owner only."""
         self.root = root
+        self.private = private
         self.sealable = dict(sealable)
         self._locks = frozenset(self.sealable.values())
 
@@ -150,14 +152,14 @@ class Store:
         if backup:
             self._check_write(f"{relative}.backup")
             if files.is_file(self.root, relative):
-                files.replace_file(self.root, f"{relative}.backup", self.get(relative))
-        files.replace_file(self.root, relative, content)
+                files.replace_file(self.root, f"{relative}.backup", self.get(relative), private=self.private)
+        files.replace_file(self.root, relative, content, private=self.private)
         return _stored(relative, content)
 
     def create(self, relative: str, content: bytes) -> Stored:
         """Write a file once; repeating it with the same bytes is allowed, other bytes are an error."""
         self._check_write(relative, is_new=True)
-        files.create_file(self.root, relative, content)
+        files.create_file(self.root, relative, content, private=self.private)
         return _stored(relative, content)
 
     def grow(self, relative: str, content: bytes) -> Stored:
@@ -172,12 +174,12 @@ class Store:
                 )
             return content
 
-        return _stored(relative, files.revise_file(self.root, relative, grown, limit=LIMIT))
+        return _stored(relative, files.revise_file(self.root, relative, grown, limit=LIMIT, private=self.private))
 
     def append(self, relative: str, line: str) -> Appended:
         """Append one line to a file."""
         self._check_write(relative)
-        return Appended(relative, files.append_line(self.root, relative, line.encode()))
+        return Appended(relative, files.append_line(self.root, relative, line.encode(), private=self.private))
 
     def put_sections(self, relative: str, text: str, policy: Policy) -> Stored:
         """Write a Markdown file; raise `Immutable` if a section breaks its rule."""
@@ -197,7 +199,7 @@ class Store:
                 )
             return text.encode()
 
-        return _stored(relative, files.revise_file(self.root, relative, revised, limit=LIMIT))
+        return _stored(relative, files.revise_file(self.root, relative, revised, limit=LIMIT, private=self.private))
 
     def move(self, source: str, target: str) -> None:
         """Move a file or folder to a free name, such as a finished state or a resolved session to its archive."""

@@ -22,7 +22,7 @@ from typing import Any
 from fairwitness.agents.backends.cassette import CassetteBackend
 from fairwitness.agents.base import AgentJob, Backend, Endpoint
 from fairwitness.agents.cassette_file import Cassette, packed, prompt_digest, spell
-from fairwitness.agents.driver import BudgetCut, drive
+from fairwitness.agents.driver import DispatchCut, drive
 from fairwitness.agents.gateway.meter import CappedMeter
 from fairwitness.agents.gateway.metered import MeteredMode
 from fairwitness.agents.gateway.modes import Grant, OfferedTool
@@ -35,6 +35,7 @@ from fairwitness.contracts.agents.cassette import CassetteCall, CassetteHeader, 
 from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Happening
 from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
+from fairwitness.kit.folder_trees import walk
 from fairwitness.rules.tool_policy import may_write
 from fairwitness.sandbox.runner import Runner
 from fairwitness.testing.conformance_cases import CASES, REPOSITORY, CaseObservation, ConformanceCase, always
@@ -117,7 +118,7 @@ async def run_case(
     prompt: str,
     runner: Runner,
     endpoint: Endpoint | None,
-    cut: BudgetCut | None = None,
+    cut: DispatchCut | None = None,
     patience: float = 1.0,
     toolbox: type[Toolbox] = Toolbox,
 ) -> tuple[CaseObservation, tuple[Happening, ...]]:
@@ -129,7 +130,7 @@ async def run_case(
         scope=case.scope,
         worktree=ground.worktree,
         runner=runner,
-        surroundings=CommandEnvironment(env={"PATH": "/usr/local/bin:/usr/bin:/bin"}),
+        surroundings=lambda: CommandEnvironment(env={"PATH": "/usr/local/bin:/usr/bin:/bin"}),
     )
     spec = ROLES[case.role]
     assert spec.answer is not None, "the orchestrator is not put to the test"
@@ -193,7 +194,7 @@ async def check_backend(put: RunCase, folder: Path, cases: Iterable[ConformanceC
 
 def _files(folder: Path) -> dict[str, str]:
     found = {}
-    for path in folder.rglob("*"):
+    for path in _everything(folder):
         if ".git" not in path.relative_to(folder).parts[:1] and path.is_file():
             found[str(path.relative_to(folder))] = path.read_text(errors="replace")
     return found
@@ -202,11 +203,15 @@ def _files(folder: Path) -> dict[str, str]:
 def _digest(folder: Path) -> str:
     """Return a digest of the names and contents of a folder."""
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(_everything(folder)):
         digest.update(str(path.relative_to(folder)).encode() + b"\0")
         if path.is_file() and not path.is_symlink():
             digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _everything(folder: Path) -> list[Path]:
+    return [Path(place, name) for place, folders, files in walk(folder) for name in (*folders, *files)]
 
 
 async def _stop_at(line: str, stop: asyncio.Event) -> None:
@@ -261,9 +266,9 @@ async def run_on_gateway(
 
     case = ground.case
     grant = Grant(token=f"fairwitness-{secrets.token_hex(24)}", dispatch_id=f"kit-{case.name}")
-    meter, cut = CappedMeter(), BudgetCut()
+    meter, cut = CappedMeter(), DispatchCut()
     limits = DispatchLimits(wall_s=case.wall_s * patience, turns=case.turns)
-    meter.open(grant.dispatch_id, limits, lambda refusal: cut.make(refusal.reason))
+    meter.open(grant.dispatch_id, limits, lambda refusal: cut.over_budget(refusal.reason))
     mode = MeteredMode(ScriptMode([ground.script]), meter, lambda _asked, _usage: 0)
     app = gateway(mode, lambda token: grant if token == grant.token else None, models=(MODELS[dialect],))
     with tempfile.TemporaryDirectory(prefix="gateway-") as own:  # short and private

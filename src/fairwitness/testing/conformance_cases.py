@@ -194,7 +194,7 @@ CASES: tuple[ConformanceCase, ...] = (
         BUILDER,
         (RunStep(command=_OUTSIDE_BY_PARTS), SubmitStep(answer=BUILT)),
         _denied,
-        scope=Scope(writes=("src/**",), commands=(("python3",),)),
+        scope=Scope(writes=("src/**",)),
         needs_model=False,
     ),
     ConformanceCase(
@@ -235,7 +235,7 @@ CASES: tuple[ConformanceCase, ...] = (
         # not `sleep`: some agents do not wait for it
         (RunStep(command="python3 -c \"__import__('time').sleep({marker})\""), SubmitStep(answer=BUILT)),
         lambda seen: _expect(seen, OutcomeStatus.CANCELLED),
-        scope=Scope(commands=(("python3",),)),
+        scope=Scope(),
         stops_at=".sleep({marker})",
         needs_model=False,
     ),

@@ -19,7 +19,7 @@ from fairwitness.kit.clock import Clock, spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.ledger.verify import verify
+from fairwitness.ledger.verify import verify_here
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.model import CheckRequest
 
@@ -34,7 +34,7 @@ class CheckCache:
         self._run_id = run_id
         self._subject = subject
         self._clock = clock
-        self._store = Store(state)
+        self._store = Store(state, private=True)
         self._lock = threading.Lock()
         self._trusted = {run_id}
 
@@ -159,7 +159,7 @@ class CheckCache:
         with self._lock:
             if run_id in self._trusted:
                 return
-            found = verify(self.ledger.database, run_id)
+            found = verify_here(self.ledger.database, run_id)
             if found:
                 raise LedgerTampered(f"the ledger is not as it was written: {found[0]}", next_step=_RESTORE)
             self._trusted.add(run_id)

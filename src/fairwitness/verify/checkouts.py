@@ -1,13 +1,13 @@
 """The folders in which checks run: a private checkout for a check that writes, a shared one for checks that read."""
 
 import hashlib
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from fairwitness.git.shadow import Shadow
+from fairwitness.kit.folder_trees import remove_tree
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.sandbox.locked_tmp import hold, sweep
 from fairwitness.verify.environment.model import Environment
@@ -51,7 +51,7 @@ class Checkouts:
         try:
             yield own / "report" / "report", own / "tmp"
         finally:
-            shutil.rmtree(own, ignore_errors=True)
+            remove_tree(own)
 
     def place(self, request: CheckRequest, environment: Environment, temporary: Path) -> Path:
         """Return the folder for the tree of a request."""

@@ -58,7 +58,7 @@ INSPECTED: tuple[tuple[str, str], ...] = (
     ("readiness-secrets", "the change contains no secret"),
 )
 """The checks that always get a row, with the text of a row without findings."""
-_INSPECTIONS = {
+INSPECTIONS = {
     "oracle-files": (tests_changed, oracle_files),
     "suppressions": (suppressions,),
     "special-cases": (special_cases,),
@@ -113,7 +113,7 @@ def inspect(change: ProposedChange, texts: Texts) -> tuple[FindingLine, ...]:
     ]
     lines += [
         _line(check, finding, change)
-        for check, inspections in _INSPECTIONS.items()
+        for check, inspections in INSPECTIONS.items()
         for inspection in inspections
         for finding in inspection(texts.files)
     ]

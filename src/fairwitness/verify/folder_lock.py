@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fairwitness.kit.folder_trees import remove_tree
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.sandbox.locked_tmp import remove
 from fairwitness.verify.model import refuse_stopped
 
 LOCK = ".turn"
@@ -29,7 +29,7 @@ def locked_folder(place: Path, name: str, stop: threading.Event | None = None) -
     handle = _acquire(place / f"{name}{LOCK}", stop or threading.Event())
     folder = place / name
     try:
-        remove(folder)
+        remove_tree(folder)
         folder.mkdir()
         killpoint("verify.turn.taken")
         yield folder
@@ -74,7 +74,7 @@ def _is_same_file(handle: int, lock: Path) -> bool:
 
 def _release(lock: Path, handle: int) -> None:
     """Remove the folder, then its lock: in this order a folder never remains without a lock that leads to it."""
-    remove(lock.with_name(lock.name.removesuffix(LOCK)))
+    remove_tree(lock.with_name(lock.name.removesuffix(LOCK)))
     lock.unlink(missing_ok=True)
     killpoint("verify.turn.left")
     os.close(handle)

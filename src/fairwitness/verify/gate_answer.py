@@ -5,6 +5,7 @@ from typing import NamedTuple
 from fairwitness.contracts.common.evidence import Phase, Tally
 from fairwitness.contracts.common.gates import Blocked, Open
 from fairwitness.contracts.verify.report import ChangeRequirements, VerifySubject
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.change_gate import change_holds
 
@@ -38,6 +39,6 @@ def gate_answer(ledger: Ledger, run_id: str, subject: VerifySubject = THE_CHANGE
     return change_holds(
         rows.after,
         baseline=rows.baseline,
-        asked=ChangeRequirements.model_validate(observation.detail),
+        asked=recorded(ChangeRequirements, observation),
         iteration=subject.round,
     )

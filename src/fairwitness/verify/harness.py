@@ -16,11 +16,14 @@ from fairwitness.contracts.common.sandbox import Command, Confinement, End, Netw
 from fairwitness.contracts.verify.checks import SHELL_LINE, CheckSpec, Project, VerifySettings
 from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.contracts.verify.results import Evidence, Ran
-from fairwitness.errors import StoreError
+from fairwitness.errors import DiskRefused, StoreError
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.kit.files import read_plain
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.own_folder import identity_of
+from fairwitness.kit.redaction import redact_forms
 from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
@@ -32,7 +35,7 @@ from fairwitness.verify.environment.model import Environment, NoEnvironment, Res
 from fairwitness.verify.environment.origin import origin_problem
 from fairwitness.verify.environment.resolve import resolve
 from fairwitness.verify.gate_answer import THE_CHANGE
-from fairwitness.verify.model import CheckRequest, refuse_stopped
+from fairwitness.verify.model import AGENT, CheckRequest, refuse_stopped
 from fairwitness.verify.reports import read_report
 
 VERSION = 1
@@ -80,8 +83,10 @@ class Harness:
         self._prepare = prepare
         self._use_cache = use_cache
         self._guards = tuple(str(path) for path in guards if path.exists())
+        self._made_in = identity_of(state)
         self._cache = CheckCache(ledger=ledger, state=state, run_id=run_id, subject=subject, clock=clock)
         self._checkouts = Checkouts(work, shadow)
+        self._disk = DiskWatch((state,))
 
     def record(self, work: Callable[[Record], object]) -> None:
         """Write a ledger record, one thread at a time."""
@@ -161,6 +166,8 @@ class Harness:
         parsed = read_report(spec.report, content, exit_code=confined.exit_code, root=str(checkout / spec.root))
         origin = origin_problem(request.project, resolved, checkout)
         judged = judge(confined, parsed, origin, is_line=spec.tool == SHELL_LINE)
+        if confined.exit_code != 0:
+            self._refuse_full_disk(spec)
         ran = Ran(
             check=spec.id,
             evidence=judged.evidence,
@@ -204,11 +211,25 @@ class Harness:
         }
         return self._cache.record_result(request, execution, ran, detail)
 
+    def _refuse_full_disk(self, spec: CheckSpec) -> None:
+        """Raise `DiskRefused` if a check failed while nothing could be written: it would blame the change."""
+        trouble = self._disk.trouble()
+        if trouble is not None:
+            raise DiskRefused(
+                f"check {spec.id} failed, which proves nothing: {trouble}", next_step="make room, then run it again"
+            )
+
     def _key(self, request: CheckRequest, environment: Environment, resolved: ResolvedCommand) -> str:
-        """Return the key of a request; temporary folders are not part of it."""
+        """Return the key of a request; temporary folders are not part of it.
+
+        The id of the state folder is: an adopted folder has a new one, so that no result is reused that came with it.
+        A check that an agent asked for has a key of its own: otherwise an agent could repeat a check that sometimes
+        passes, with small changes to its files, until the harness would adopt a pass.
+        """
         spec = request.spec
         asked = [
             VERSION,
+            self._made_in,
             request.tree,
             spec.root,
             spec.argv if not request.ids else spec.select,
@@ -221,6 +242,7 @@ class Harness:
             spec.writes,
             spec.network,
             request.rerun,
+            request.purpose == AGENT,
         ]
         return "check:" + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
@@ -239,9 +261,9 @@ class Harness:
     def _report_of(self, spec: CheckSpec, finished: Finished, report: Path) -> bytes | None:
         match spec.report_on:
             case "stdout":
-                return None if finished.result.stdout.truncated else finished.stdout
+                return None if finished.result.stdout.truncated else finished.unredacted("stdout")
             case "stderr":
-                return None if finished.result.stderr.truncated else finished.stderr
+                return None if finished.result.stderr.truncated else finished.unredacted("stderr")
             case _:
                 try:
                     return read_plain(report.parent, report.name, limit=REPORT_LIMIT)
@@ -251,7 +273,9 @@ class Harness:
 
 def _beside(report: Path) -> str | None:
     try:
-        return read_plain(report.parent, f"{report.name}{BESIDE}", limit=BESIDE_LIMIT).decode(errors="replace")
+        return redact_forms(
+            read_plain(report.parent, f"{report.name}{BESIDE}", limit=BESIDE_LIMIT).decode(errors="replace")
+        )
     except StoreError:
         return None
 

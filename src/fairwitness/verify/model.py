@@ -10,6 +10,7 @@ from fairwitness.contracts.verify.checks import CheckSpec, Project
 from fairwitness.contracts.verify.report import Side
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.changes import FileChange
+from fairwitness.kit.redaction import MARK
 
 
 class Acceptance(NamedTuple):
@@ -63,6 +64,10 @@ def refuse_stopped(stop: threading.Event | None) -> None:
         )
 
 
+AGENT = "agent"
+"""The purpose of a check that an agent asked for. The harness never takes its result for a run of its own."""
+
+
 class CheckRequest(NamedTuple):
     """A request to run one check at one tree."""
 
@@ -70,7 +75,7 @@ class CheckRequest(NamedTuple):
     project: Project
     tree: str
     purpose: str
-    """`baseline`, `after`, `protected`, `red`, `canary`, `mutant`, `coverage` or `again`."""
+    """`baseline`, `after`, `protected`, `red`, `canary`, `mutant`, `coverage`, `again` or `agent`."""
     phase: Phase | None = None
     """The phase of the check's row in the ledger; None for a run that only feeds another check."""
     ids: tuple[str, ...] = ()
@@ -86,8 +91,8 @@ def selected_ids(spec: CheckSpec, ids: Sequence[str]) -> tuple[str, ...]:
 
     Pytest gets whole files: if a test's file no longer loads, pytest does not know the name of the test.
     """
-    if spec.select is None:
-        return ()
+    if spec.select is None or any(MARK.search(id_) for id_ in ids):
+        return ()  # a name from which a secret was removed is not one that the tool knows
     if spec.tool == "pytest":
         return tuple(dict.fromkeys(id_.split("::", 1)[0] for id_ in ids))
     return tuple(ids)

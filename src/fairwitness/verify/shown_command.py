@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from fairwitness.verify.discovery.programs import PROGRAMS
 
 _LONGEST = 200
-_PREPARED = re.compile(r"^/.*/\.fairwitness/env/.*/bin/")
+_STATE = r"(?:\.fairwitness|fairwitness/repositories/[^/:=]+)"
+_PREPARED = re.compile(rf"^/.*/{_STATE}/env/.*/bin/")
 """The folder of a program in an environment that Fair Witness prepared."""
-_CHECKOUT = re.compile(r"(?:^|(?<=[:=]))/[^:=]*/\.fairwitness/work/[^/]+/[^/]+/(?:tree|report)(/|(?=:|$))")
+_CHECKOUT = re.compile(rf"(?:^|(?<=[:=]))/[^:=]*/{_STATE}/work/[^/]+/[^/]+/(?:tree|report)(/|(?=:|$))")
 """The folder that a check ran in, or wrote its report to; it is removed afterwards."""
 _PLAIN = re.compile(r"[\w@%+=:,./<>-]+")
 

@@ -7,14 +7,14 @@ second waits and takes the result of the first.
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from fairwitness.contracts.common.gates import Blocked, Open
-from fairwitness.contracts.verify.checks import Discovered, VerifySettings
+from fairwitness.contracts.verify.checks import CheckSpec, Discovered, VerifySettings
 from fairwitness.contracts.verify.report import Side, VerifySubject
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
@@ -22,11 +22,11 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.sandbox.runner import Runner
 from fairwitness.verify.conclusion import record_start, recorded_outcome
-from fairwitness.verify.discovery.repository_checks import discover
-from fairwitness.verify.environment.preparation import Environments, TreeView
+from fairwitness.verify.environment.preparation import Environments
 from fairwitness.verify.folder_lock import locked_folder, remove_abandoned_folders
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.model import Acceptance, Progress, ProgressCallback, ProposedChange, refuse_stopped
+from fairwitness.verify.tree_view import checks_at
 from fairwitness.verify.verification import VerificationResult, verify_change
 
 NO_ACTOR = "nobody"
@@ -103,7 +103,7 @@ def prove(
         change = ProposedChange(
             base=base, head=head, files=deps.shadow.diff(base.tree, head.tree), accepts=accepts, declared=declared
         )
-        before, after = (discover(TreeView(deps.shadow, side.tree), deps.settings) for side in (base, head))
+        before, after = (checks_at(deps.shadow, side.tree, deps.settings) for side in (base, head))
         proven = verify_subject(
             deps,
             subject,
@@ -151,6 +151,26 @@ def verify_subject(
         )
 
 
+def environments_of(
+    deps: VerifyDeps,
+    checks: Iterable[CheckSpec],
+    *,
+    on_progress: ProgressCallback,
+    stop: threading.Event | None = None,
+) -> Environments:
+    """Return the environments of projects with these checks."""
+    return Environments(
+        runner=deps.runner,
+        shadow=deps.shadow,
+        state=deps.scratch,
+        settings=deps.settings,
+        user_checkout=deps.repository.top,
+        checks=checks,
+        on_progress=on_progress,
+        stop=stop,
+    )
+
+
 @contextmanager
 def harness_of(
     deps: VerifyDeps,
@@ -164,16 +184,7 @@ def harness_of(
     stop: threading.Event | None = None,
 ) -> Iterator[Harness]:
     """Yield the harness that runs a subject's checks, in environments of the projects at the base and at the head."""
-    environments = Environments(
-        runner=deps.runner,
-        shadow=deps.shadow,
-        state=deps.scratch,
-        settings=deps.settings,
-        user_checkout=deps.repository.top,
-        checks=(*before.checks, *after.checks),
-        on_progress=on_progress,
-        stop=stop,
-    )
+    environments = environments_of(deps, (*before.checks, *after.checks), on_progress=on_progress, stop=stop)
     common = deps.repository.common_dir
     harness = Harness(
         runner=deps.runner,

@@ -26,7 +26,7 @@ from sandbox.kit import living, require
 T = TypeVar("T")
 TOKEN = "token-good-for-one-dispatch-0123456789"
 BUILDER, READER = Role.IMPLEMENTER, Role.REVIEWER
-SCOPE = Scope(folder="docs/run", writes=("src/**",), commands=(("sleep",), ("cat",)))
+SCOPE = Scope(folder="docs/run", writes=("src/**",))
 
 
 class Noting:

@@ -29,7 +29,7 @@ def test_in_the_sandbox_a_bad_try_comes_back_and_the_good_one_is_taken(ground: G
     turn = ground.ask(ground.backend("submits", submit=True), ours)
     told = json.loads(turn.text)
     assert told["tool"] == "submit_result"
-    assert told["tries"] == [[True, "not taken: it lacks recommendation"], [False, "taken"]]
+    assert told["tries"] == [[True, "not taken: it lacks recommendation"], [False, "received"]]
     assert turn.submitted == GOOD
 
 

@@ -20,9 +20,10 @@ from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.sandbox.runner import Attached, Finished
 from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.testing.scripted_agent import OPTIONS, scripted_profile
+from support.swapping import look, moments, swapping
 
 pytestmark = pytest.mark.req("X3")
-SCOPE = Scope(folder="docs/run", writes=("src/**",), commands=(("cat",), ("sleep",)))
+SCOPE = Scope(folder="docs/run", writes=("src/**",))
 ONCE = {"outcome": {"outcome": "selected", "optionId": "once"}}
 NO = {"outcome": {"outcome": "selected", "optionId": "no"}}
 
@@ -192,6 +193,52 @@ def test_a_file_that_is_not_there_is_empty_for_agents_that_need_it_so(tmp_path: 
     assert bench.ask("fs/read_text_file", path="none") == {"content": ""}
 
 
+@pytest.mark.parametrize(("line", "limit"), [(None, None), (1, 1), (2, 1)])
+def test_a_secret_in_a_file_is_not_shown_and_not_lost(bench: Bench, line: int | None, limit: int | None) -> None:
+    file = bench.folder / "src" / "keys.py"
+    key = "ghp_" + "a1B2" * 9
+    file.write_text(f'token = "{key}"\nother = "{key}"\n')
+    said = bench.ask("fs/read_text_file", path="src/keys.py", line=line, limit=limit)["content"]
+    assert key not in said
+    assert said.startswith(("token = ", "other = "))
+    assert "stands for a secret" in str(bench.refused("fs/write_text_file", path="src/keys.py", content=said))
+    assert key in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "more"), [("fs/read_text_file", {}), ("fs/write_text_file", {"content": "written\n"})]
+)
+def test_a_worktree_that_is_swapped_at_any_moment_shows_and_changes_nothing_outside(
+    tmp_path: Path, method: str, more: dict[str, str]
+) -> None:
+    outside = tmp_path / "outside"
+    (outside / "src").mkdir(parents=True)
+    (outside / "src" / "a.py").write_text("a secret of the person\n")
+    before = look(outside)
+
+    def tried(at: int) -> tuple[int, str]:
+        place = tmp_path / f"{method[3:5]}{at}-{len(list(tmp_path.iterdir()))}"
+        place.mkdir()
+        bench = Bench(place)
+        with swapping(place, outside, at) as swap:
+            try:
+                said = str(bench.ask(method, path="src/a.py", **more))
+            except RequestError as error:
+                said = f"refused: {error}"
+        return swap.seen, said
+
+    tried(-1)  # everything is imported now
+    count, said = tried(-1)
+    assert not said.startswith("refused")
+    refused = 0
+    for at in moments(count, 40):
+        _, said = tried(at)
+        assert look(outside) == before, at
+        assert "of the person" not in said, at
+        refused += said.startswith("refused")
+    assert refused
+
+
 def test_a_file_is_written_where_the_role_may(bench: Bench) -> None:
     assert bench.ask("fs/write_text_file", path=f"{bench.folder}/src/deep/new.py", content="x = 1\n") == {}
     assert (bench.folder / "src" / "deep" / "new.py").read_text() == "x = 1\n"
@@ -282,7 +329,6 @@ def test_output_is_cut_where_the_agent_wants_it_cut(bench: Bench) -> None:
         {"command": "cat a\nrm b"},
         {"command": "cat 'a"},
         {"command": "bash", "args": ["-c", "cat a && rm b"]},
-        {"command": "bash", "args": ["script.sh"]},
         {"command": "cat", "args": ["src/a.py"], "cwd": "/"},
         {"command": "cat", "args": ["src/a.py"], "cwd": 3},
     ],

@@ -254,6 +254,6 @@ def test_a_command_can_be_killed_by_who_started_it(ground: Ground) -> None:
 
 def test_a_command_that_was_forgotten_ends_with_the_session(ground: Ground) -> None:
     line = f"sleep 6{abs(hash(ground.mark)) % 10**6}"
-    ours = ground.job(scope=Scope(commands=(("sleep",),)))
+    ours = ground.job(scope=Scope())
     assert ground.ask(ground.backend("terminal-left", env={"SCRIPTED_COMMAND": line}), ours).stop is Stop.DONE
     assert living(line.partition(" ")[2]) == []

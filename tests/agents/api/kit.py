@@ -29,7 +29,7 @@ MODELS = {
 DIALECTS = tuple(ApiDialect)
 SCRIPT = "it"
 PROMPT = f"Do what the script says. {marker(SCRIPT)}"
-SCOPE = Scope(folder="docs/feature/x", writes=("src/**", "notes.md"), commands=(("sleep",), ("echo",)))
+SCOPE = Scope(folder="docs/feature/x", writes=("src/**", "notes.md"))
 
 
 @dataclass(frozen=True)

@@ -89,12 +89,23 @@ def test_a_model_that_calls_for_ever_ends_at_the_limit_of_turns(tmp_path: Path) 
     assert turn.usage.turns == 7
 
 
-def test_silence_is_an_empty_answer(tmp_path: Path) -> None:
-    async def stream(_messages: list[ModelMessage], _info: AgentInfo) -> Said:
-        yield ""
+@pytest.mark.req("P12")
+@pytest.mark.parametrize("silences", [0, 2, 3])
+def test_a_model_that_answers_with_nothing_is_asked_again_and_the_nothing_is_not_repeated_to_it(
+    tmp_path: Path, silences: int
+) -> None:
+    heard: list[int] = []
+
+    async def stream(messages: list[ModelMessage], _info: AgentInfo) -> Said:
+        heard.append(len(messages))
+        yield "" if len(heard) <= silences else "here"
 
     (turn,) = ask(job_in(project(tmp_path)), stream)
-    assert (turn.stop, turn.text) == (Stop.DONE, "")
+    assert heard == [1] * min(silences + 1, 3)
+    if silences < 3:
+        assert (turn.stop, turn.text) == (Stop.DONE, "here")
+    else:
+        assert (turn.stop, turn.error) == (Stop.FAILED, "the model answered with nothing")
 
 
 def test_half_a_character_is_no_reason_to_fall_over(tmp_path: Path) -> None:
@@ -123,7 +134,7 @@ def test_half_a_character_is_no_reason_to_fall_over(tmp_path: Path) -> None:
         (ContentFilterError("no"), Stop.REFUSED, None),
         (ModelHTTPError(402, "m", {"error": {"message": "over budget"}}), Stop.LIMIT, None),
         (ModelHTTPError(529, "m"), Stop.FAILED, ErrorCause.SERVER_ERROR),
-        (ModelHTTPError(408, "m"), Stop.FAILED, ErrorCause.TIMEOUT),
+        (ModelHTTPError(408, "m"), Stop.FAILED, ErrorCause.SERVER_ERROR),
         (ModelHTTPError(418, "m", [{"message": "teapot"}]), Stop.FAILED, ErrorCause.AGENT_ERROR),
         (ModelAPIError("m", "odd"), Stop.FAILED, ErrorCause.SERVER_ERROR),
         (ModelAPIError("m", "over budget: said in a stream", in_stream=True), Stop.LIMIT, None),

@@ -26,7 +26,7 @@ from fairwitness.agents.gateway.app import gateway
 from fairwitness.agents.gateway.auth import is_local
 from fairwitness.agents.gateway.dialects import observe
 from fairwitness.agents.gateway.log import Logged
-from fairwitness.agents.gateway.modes import FailedAnswer, RawAnswer
+from fairwitness.agents.gateway.modes import FailedAnswer, ModelAnswer, ModelRequest, RawAnswer
 from fairwitness.contracts.agents.model import ApiDialect, ModelTurn
 from fairwitness.testing.script_steps import BreakStep, DelayStep, ErrorStep, FloodStep, HangStep, ReadStep, SayStep
 from fairwitness.testing.scripted_model import USAGE, ScriptMode, marker
@@ -474,3 +474,43 @@ def test_a_turn_without_words_or_calls_is_still_an_answer(tmp_path: Path) -> Non
             turn = asyncio.run(play(dialect, is_stream))
             assert turn is not None
             assert (turn.text, turn.calls) == ("", ())
+
+
+@pytest.mark.parametrize("dialect", list(ApiDialect))
+def test_no_secret_reaches_a_model(dialect: ApiDialect) -> None:
+    """Whatever an agent read with its own tools: the gateway is the last place before the model."""
+    key = "".join(("gh", "p_", "9aZ8bY7cX6dW" * 3))
+    heard: list[ModelRequest] = []
+
+    class Hears:
+        name = "script"
+
+        async def answer(self, asked: ModelRequest) -> ModelAnswer:
+            heard.append(asked)
+            return FailedAnswer(400, "heard")
+
+    path, body = request(dialect, f"the test printed {key} and\n-----BEGIN " + "PRIVATE KEY-----\n" + "MIIEvQIB" * 8)
+
+    async def ask() -> int:
+        transport = httpx.ASGITransport(app=gateway(Hears(), grants))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.post(path, json=body, headers={"authorization": f"Bearer {TOKEN}"})).status_code
+
+    assert asyncio.run(ask()) == 400
+    (asked,) = heard
+    assert key not in repr(asked)
+    assert "MIIEvQIB" not in repr(asked)
+    assert "the test printed [redacted: GitHub token] and" in repr(asked)
+
+
+def test_a_request_that_is_nested_too_deeply_is_refused() -> None:
+    deep = b'{"a":' * 600 + b"1" + b"}" * 600
+
+    async def ask() -> int:
+        transport = httpx.ASGITransport(app=scripted())
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (
+                await client.post("/v1/messages", content=deep, headers={"authorization": f"Bearer {TOKEN}"})
+            ).status_code
+
+    assert asyncio.run(ask()) == 400

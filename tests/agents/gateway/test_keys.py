@@ -91,7 +91,7 @@ def test_a_file_or_a_link_of_somebody_else_is_refused(tmp_path: Path) -> None:
     path.unlink()
     path.symlink_to(_file(tmp_path / "vault"))
     os.chown(path, 12345, 12345, follow_symlinks=False)
-    with pytest.raises(NotReady, match="somebody else made"):
+    with pytest.raises(NotReady, match="another user made"):
         find_key("acme", environment=NOWHERE, folder=keys)
 
 

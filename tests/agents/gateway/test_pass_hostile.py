@@ -24,16 +24,21 @@ from agents.gateway.pass_kit import (
 )
 from fairwitness.agents.gateway.dialects import observe
 from fairwitness.agents.gateway.flow import AnswerStream, HeldEnd, StreamBroken, close
-from fairwitness.agents.gateway.meter import LostAnswer
-from fairwitness.agents.gateway.modes import FailedAnswer, ModelAnswer, RawAnswer
+from fairwitness.agents.gateway.modes import FailedAnswer, ModelAnswer, RawAnswer, UpstreamFailure
 from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, ProviderLimits
 from fairwitness.contracts.agents.model import ApiDialect
+from fairwitness.rules.provider_faults import MEANINGS, Charge, fault_of
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.req("X3")]
 
 ASKED = asked_of(ApiDialect.OPENAI_CHAT, body_of(ApiDialect.OPENAI_CHAT, "hello"))
 SSE = {"content-type": "text/event-stream"}
 SMALL = ProviderLimits(connect_s=2.0, silence_s=2.0, whole_s=10.0, largest=10_000)
+
+
+def _charge(answered: UpstreamFailure) -> Charge:
+    """What a failure costs."""
+    return MEANINGS[fault_of(answered.reply)].charge
 
 
 def _answered(provider: FakeProvider, patience: ProviderLimits = QUICK) -> ModelAnswer:
@@ -67,7 +72,8 @@ def test_a_redirect_is_not_followed_and_not_passed_on(status: int, target: str) 
     answered = _answered(provider)
     assert isinstance(answered, FailedAnswer)
     assert answered.status == 502
-    assert not isinstance(answered, LostAnswer)
+    assert isinstance(answered, UpstreamFailure)
+    assert _charge(answered) is Charge.NOTHING
     assert target not in f"{answered.message} {answered.headers}"
     assert len(provider.got) == 1
 
@@ -102,7 +108,8 @@ def test_a_packed_answer_is_not_unpacked() -> None:
     bomb = gzip.compress(b"\0" * 50_000_000)
     for coding in ("gzip", "br", "zstd", "deflate", "identity, gzip"):
         answered = _answered(FakeProvider(bomb, headers={**SSE, "content-encoding": coding}))
-        assert isinstance(answered, LostAnswer)
+        assert isinstance(answered, UpstreamFailure)
+        assert _charge(answered) is not Charge.NOTHING
         assert "packed" in answered.message
 
 
@@ -208,7 +215,7 @@ def test_what_does_not_speak_the_protocol_is_a_lost_answer(data: bytes, waits: b
             await raw.end()
 
     answered = asyncio.run(play())
-    assert isinstance(answered, LostAnswer)
+    assert isinstance(answered, UpstreamFailure)
     assert answered.status == status
     assert words in answered.message
     assert SECRET not in answered.message
@@ -253,7 +260,8 @@ def test_a_provider_that_does_not_even_take_the_call_is_given_up() -> None:
 
     answered = asyncio.run(play())
     assert isinstance(answered, FailedAnswer)
-    assert not isinstance(answered, LostAnswer)
+    assert isinstance(answered, UpstreamFailure)
+    assert _charge(answered) is Charge.NOTHING
     assert (answered.status, "reached within" in answered.message) == (504, True)
 
 

@@ -26,7 +26,7 @@ from agents.gateway.pass_kit import (
     turn_in,
 )
 from fairwitness.agents.gateway.flow import StreamBroken, close
-from fairwitness.agents.gateway.meter import BudgetRefusal, Capped, CappedMeter, Hold, LostAnswer
+from fairwitness.agents.gateway.meter import BudgetRefusal, Capped, CappedMeter, Hold
 from fairwitness.agents.gateway.metered import OVER_BUDGET, MeteredMode
 from fairwitness.agents.gateway.modes import (
     FailedAnswer,
@@ -36,6 +36,7 @@ from fairwitness.agents.gateway.modes import (
     NoAnswer,
     RawAnswer,
     TurnAnswer,
+    UpstreamFailure,
 )
 from fairwitness.agents.gateway.pricing import Price, Prices
 from fairwitness.agents.gateway.token_estimate import estimate
@@ -362,14 +363,12 @@ async def _pieces(*pieces: bytes, broken: bool = False) -> AsyncIterator[bytes]:
 @pytest.mark.req("P12")
 def test_what_may_have_been_paid_for_and_nobody_counted_costs_what_was_promised() -> None:
     lost = (_promised(_asked()), 1)
-    assert _settled(LostAnswer(504, "late")) == lost
+    assert _settled(UpstreamFailure(504, "late")) == lost
     assert _settled(NoAnswer()) == lost
     assert _settled(RuntimeError("a fault of ours")) == lost
     assert _settled(asyncio.CancelledError()) == lost
     assert _settled(TurnAnswer(ModelTurn(text="no usage"))) == lost
     assert _settled(RawAnswer(200, {}, _pieces(b"garbage"))) == lost
-    assert _settled(RawAnswer(200, SSE, _pieces(b"data: garbage\n\n"))) == lost
-    assert _settled(RawAnswer(200, SSE, _pieces(_frame(ApiDialect.ANTHROPIC, "half"), broken=True))) == lost
 
 
 @pytest.mark.req("P12")
@@ -378,10 +377,24 @@ def test_what_never_was_a_turn_costs_nothing_and_is_none() -> None:
     assert _settled(RawAnswer(429, {}, _pieces(b"slow down")), RawAnswer(500, {}, _pieces(b"sorry"))) == (0, 0)
 
 
-def test_a_stream_that_breaks_off_costs_what_it_had_said_by_then_if_that_is_more() -> None:
+@pytest.mark.req("P12")
+def test_a_stream_that_breaks_off_costs_its_input_and_what_had_arrived() -> None:
     start = b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 70000, "output_tokens": 1}}}\n\n'
-    tokens, turns = _settled(RawAnswer(200, SSE, _pieces(start, broken=True)))
-    assert (tokens, turns) == (70_000 + 100, 1)
+    half = _frame(ApiDialect.ANTHROPIC, "half of it, " * 10)
+    assert _settled(RawAnswer(200, SSE, _pieces(start, broken=True))) == (70_000 + 1, 1)
+    assert _settled(RawAnswer(200, SSE, _pieces(start, half, broken=True))) == (70_000 + 30, 1)
+    assert _settled(RawAnswer(200, SSE, _pieces(start, half))) == (70_000 + 30, 1)  # it has no end
+    sent = estimate(_asked()).tokens_in
+    assert _settled(RawAnswer(200, SSE, _pieces(half, broken=True))) == (sent + 30, 1)
+    assert _settled(RawAnswer(200, SSE, _pieces(b"data: garbage\n\n"))) == (sent + 2, 1)
+
+
+@pytest.mark.req("P12")
+def test_a_stream_that_is_empty_or_only_an_error_costs_nothing() -> None:
+    error = b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}\n\n'
+    assert _settled(RawAnswer(200, SSE, _pieces(error))) == (0, 0)
+    assert _settled(RawAnswer(200, SSE, _pieces(broken=True))) == (0, 0)
+    assert _settled(RawAnswer(200, SSE, _pieces())) == (0, 0)
 
 
 def test_an_agent_that_goes_away_before_or_in_the_middle_still_pays() -> None:

@@ -26,8 +26,8 @@ PHASE = PromptSection(
     title="Phase 3", text="Goal: log-ins are limited.\nSuccess criteria:\n1. Six failures in a minute give 429.\n"
 )
 TASK = PromptSection(title="The task", text="Add `limit` to src/login.py and call it in `login`.\n")
-BUILD = Scope(writes=("src/login.py", "tests/test_login.py"), commands=(("pytest", "-q"),))
-CHECK = Scope(commands=(("pytest", "-q"),))
+BUILD = Scope(writes=("src/login.py", "tests/test_login.py"))
+CHECK = Scope()
 
 
 def _header(role: Role, instance: str, step: str, output: str) -> dict[str, Any]:

@@ -101,11 +101,21 @@ def test_a_role_is_told_it_may_write_exactly_what_its_policy_lets_it_write(role:
 def test_a_role_is_told_which_commands_and_which_agents_it_may_start() -> None:
     worker = _prompt(BRIEFS[Role.SUB_EXECUTOR])
     assert "- You may start only: `worker-1`, `worker-2`." in worker
-    assert "`pytest -q`; no shell." in worker
-    reviewer = _prompt(_changed(Role.REVIEWER, scope=Scope(commands=(("pytest", "-q"),))))
-    assert "`git diff`, `git show`, `git log`; no shell." in reviewer
+    assert "- You may run in the terminal, without a shell: any program of the project, git diff/show" in worker
+    reviewer = _prompt(_changed(Role.REVIEWER, scope=Scope()))
+    assert "- You may run in the terminal, without a shell: git diff/show/log." in reviewer
     assert "You may start" not in reviewer
     assert "- You have no tools: all you get is below." in _prompt(BRIEFS[Role.RATER])
+
+
+@pytest.mark.parametrize("role", BRIEFS)
+def test_whoever_hands_in_the_answer_with_a_tool_is_not_sent_its_form_twice(role: Role) -> None:
+    spec, brief = ROLES[role], BRIEFS[role]
+    told, by_tool = (render(spec, brief, tools=tools_of(role), submits=submits) for submits in (False, True))
+    assert "`submit_result`" in by_tool
+    assert "fenced" not in by_tool
+    assert explain(str(spec.answer), brief.known) not in by_tool
+    assert explain(str(spec.answer), brief.known) in told
 
 
 def test_only_a_contract_that_is_written_as_yaml_may_be_answered_in_yaml() -> None:
@@ -121,7 +131,7 @@ def test_a_planner_is_shown_the_form_of_the_task_documents() -> None:
 
 
 def _fence(prompt: str) -> str:
-    fence = re.search(r"stands between `<(data-[0-9a-f]{16})>`", prompt)
+    fence = re.search(r"is between `<(data-[0-9a-f]{16})>`", prompt)
     assert fence is not None
     return fence[1]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairwitness.agents.toolset.model import CommandEnvironment, GitReader, ToolResult, ToolSource
+from fairwitness.agents.toolset.model import CommandEnvironment, GitReader, Surroundings, ToolResult, ToolSource
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.app.assembly import backends
 from fairwitness.contracts.agents.dispatch import Denial
@@ -23,7 +23,6 @@ FOLDER = "docs/feature/login"
 SCOPE = Scope(
     folder=FOLDER,
     writes=("src/**", "tests/*.py"),
-    commands=(("python3",), ("sh", "tests/task-01.sh"), ("./build.py",)),
     interactive=True,
 )
 FILES = {
@@ -62,7 +61,7 @@ class Bench:
     role: Role = Role.IMPLEMENTER
     scope: Scope = SCOPE
     runner: Runner = field(default_factory=lambda: ScriptedRunner((), tier=SandboxTier.NONE))
-    surroundings: CommandEnvironment = field(default_factory=CommandEnvironment)
+    surroundings: Surroundings = CommandEnvironment
     sources: Mapping[Tool, ToolSource] = field(default_factory=dict)
     git: GitReader | None = None
     told: list[Denial] = field(default_factory=list)

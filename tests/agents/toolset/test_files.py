@@ -243,9 +243,8 @@ def test_a_builder_writes_the_files_of_its_task_and_no_others(bench: Bench) -> N
     assert bench.text("src/new/deep/c.py") == "x = 1\n"
     assert bench.good("create_file", path="src/a.py", content="") == "replaced src/a.py (0 lines)"
     for path in ("README.md", "tests/deep/test_b.py", "srcs/a.py", ".gitignore", f"{FOLDER}/plan.md"):
-        assert bench.refused("create_file", path=path, content="x") == (
-            f"{path} is not among the files this role may write"
-        )
+        told = bench.refused("create_file", path=path, content="x")
+        assert told.startswith(f"{path} is not among the files this role may write: ")
         assert not (bench.root / path).exists() or path in ("README.md", ".gitignore")
     assert bench.text("README.md") == "# Login\n"
 
@@ -289,8 +288,9 @@ def test_text_that_no_file_can_hold_is_not_written(bench: Bench) -> None:
 
 def test_a_worktree_that_is_gone_is_said(bench: Bench) -> None:
     bench.root.rename(bench.root.parent / "moved")
-    assert bench.bad("read_file", path="src/a.py") == "there is no file src/a.py"
-    assert bench.good("list_dir") == ". is empty"
+    gone = ". was replaced or removed while it was in use; nothing is read or written there"
+    assert bench.bad("read_file", path="src/a.py") == gone
+    assert bench.bad("list_dir") == gone
 
 
 def test_half_a_sign_is_no_text() -> None:

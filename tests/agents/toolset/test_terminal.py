@@ -56,29 +56,34 @@ err\
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("curl http://example.com", "curl is not on the list of this role"),
-        ("python3 src/a.py | tee x", "it has a sign that only a shell understands"),
-        ("python3 src/a.py > x", "it has a sign that only a shell understands"),
-        ("python3 a.py && rm -rf .", "it has a sign that only a shell understands"),
-        ("python3 '$(id)'", "it has a sign that only a shell understands"),
-        ("bash -c 'rm -rf .'", "bash runs other commands"),
-        ("sh -c tests/task-01.sh", "sh runs other commands"),
-        ("env python3 x", "env runs other commands"),
-        ("git push", "git push is not on the list of this role"),
-        ("git commit -m x", "git commit is not on the list of this role"),
-        ("git -c core.pager=id diff", "git -c is not on the list of this role"),
+        ("curl http://example.com", "curl is not allowed: there is no network here"),
+        ("python3 src/a.py | tee x", "there is no shell here, which | needs: one program and its arguments"),
+        ("python3 src/a.py > x", "there is no shell here, which > needs: one program and its arguments"),
+        ("python3 a.py && rm -rf .", "there is no shell here, which && needs: one program and its arguments"),
+        ("git diff '$(id)'", "it has a sign that only a shell understands"),
+        ("bash -c 'rm -rf .'", "bash is not allowed with a command as text: call the program itself"),
+        ("sh -c tests/task-01.sh", "sh is not allowed with a command as text: call the program itself"),
+        ("env git diff", "env is not allowed to start that: call the program itself"),
+        ("git push", "git push is not allowed"),
+        ("git commit -m x", "git commit is not allowed"),
+        ("git -c core.pager=id diff", "git -c is not allowed"),
         ("git diff --output=x", "--output=x is not on the list of options"),
-        ("rm README.md", "README.md is not among the files this role may write"),
+        (
+            "rm README.md",
+            "README.md is not among the files this role may write: docs/feature/login/implementation-reports/*.yaml",
+        ),
         ("rm -rf /", "/: it is absolute"),
         ("mv src/a.py .git/hooks/pre-commit", ".git/hooks/pre-commit: it is in .git"),
-        ("A=1 python3 x", "A=1 is not on the list of this role"),
+        ("A=1 python3 x", "there is no shell here, which A=1 needs: one program and its arguments"),
         ("python3 'a\x07b'", "it has a control character"),
         ("''", "it names no command"),
         ("   ", "it names no command"),
     ],
 )
 def test_what_is_not_on_the_list_is_not_run(bench: Bench, command: str, reason: str) -> None:
-    assert bench.refused("run_in_terminal", command=command) == reason
+    told = bench.refused("run_in_terminal", command=command)
+    assert told.startswith(reason)
+    assert "; you may run: any program of the project, git diff/show/log" in told
 
 
 def test_a_line_that_is_no_command_is_said(bench: Bench) -> None:
@@ -123,7 +128,7 @@ def test_not_even_a_builder_changes_the_repository_or_anything_outside(shell: Be
 @pytest.mark.req("X3")
 def test_a_command_sees_no_variable_and_no_secret_of_ours(worktree: Path) -> None:
     around = CommandEnvironment(env={"GREETING": "hello", "TERM": "vt100"}, network=Network.OFF)
-    bench = Bench(worktree, runner=real_runner(), surroundings=around)
+    bench = Bench(worktree, runner=real_runner(), surroundings=lambda: around)
     program = _python(worktree, "import os; print(sorted(os.environ), os.environ['GREETING'], os.environ['TERM'])")
     said = bench.good("run_in_terminal", command=program)
     names = set(re.findall(r"'(\w+)'", said))
@@ -139,16 +144,19 @@ def test_a_program_is_found_on_the_path_and_never_in_the_worktree_by_chance(shel
         (shell.root / place).chmod(0o755)
     assert "planted" not in shell.good("run_in_terminal", command=_python(shell.root, "print(1)"))
     around = CommandEnvironment(env={"PATH": f".:src::{shell.root}/src"})
-    own = Bench(shell.root, runner=shell.runner, surroundings=around)
+    own = Bench(shell.root, runner=shell.runner, surroundings=lambda: around)
     assert "planted" in own.good("run_in_terminal", command=_python(shell.root, "print(1)"))
-    nowhere = Bench(shell.root, runner=shell.runner, surroundings=CommandEnvironment(env={"PATH": "src:."}))
-    assert nowhere.bad("run_in_terminal", command="python3 x") == "there is no program python3 here"
+    nowhere = Bench(shell.root, runner=shell.runner, surroundings=lambda: CommandEnvironment(env={"PATH": "src:."}))
+    assert (
+        nowhere.bad("run_in_terminal", command="python3 x")
+        == "there is no program python3 here; it is looked for in src:."
+    )
 
 
 def test_a_project_may_have_a_program_of_its_own(shell: Bench) -> None:
-    assert shell.bad("run_in_terminal", command="./build.py --fast") == "there is no program ./build.py here"
+    assert shell.bad("run_in_terminal", command="./build.py --fast").startswith("there is no program ./build.py here")
     plant(shell.root, {"build.py": "#!/bin/sh\necho built $1\n"})
-    assert shell.bad("run_in_terminal", command="./build.py --fast") == "there is no program ./build.py here"
+    assert shell.bad("run_in_terminal", command="./build.py --fast").startswith("there is no program ./build.py here")
     (shell.root / "build.py").chmod(0o755)
     assert shell.good("run_in_terminal", command="./build.py --fast") == "exit code 0\nstdout:\nbuilt --fast"
 
@@ -190,14 +198,14 @@ def test_a_long_output_is_cut_in_the_middle_and_can_be_paged(shell: Bench) -> No
 
 def test_more_output_than_is_kept_has_a_mark_where_it_is_missing(worktree: Path) -> None:
     around = CommandEnvironment(limits=SandboxLimits(output_kept=2000))
-    bench = Bench(worktree, runner=real_runner(), surroundings=around)
+    bench = Bench(worktree, runner=real_runner(), surroundings=lambda: around)
     said = bench.good("run_in_terminal", command=_python(worktree, "print('a' * 5000 + 'z' * 5000)"))
     assert re.search(r"aaa\n\[… 8001 bytes left out …\]\nzzz", said)
 
 
 def test_a_command_that_takes_too_long_is_stopped(worktree: Path) -> None:
     around = CommandEnvironment(wall_s=1, limits=SandboxLimits(wall_s=50))
-    bench = Bench(worktree, runner=real_runner(), surroundings=around)
+    bench = Bench(worktree, runner=real_runner(), surroundings=lambda: around)
     program = "import time; print('begun', flush=True); time.sleep(60)"
     result = bench.call("run_in_terminal", command=_python(worktree, program))
     assert not result.ok
@@ -287,8 +295,11 @@ def test_git_is_answered_where_the_repository_is(worktree: Path) -> None:
     bench = Bench(worktree, role=Role.REVIEWER, git=git)
     assert bench.good("run_in_terminal", command="git diff --stat HEAD") == "diff --git ./a b\n"
     assert bench.bad("run_in_terminal", command="git show deadbeef") == "there is no such commit"
-    assert bench.refused("run_in_terminal", command="git push") == "git push is not on the list of this role"
-    assert "is not on the list of this role" in bench.refused("run_in_terminal", command="/usr/bin/git diff")
+    assert (
+        bench.refused("run_in_terminal", command="git push")
+        == "git push is not allowed; you may run: git diff/show/log"
+    )
+    assert "/usr/bin/git diff is not allowed" in bench.refused("run_in_terminal", command="/usr/bin/git diff")
     assert asked == [("git", "diff", "--stat", "HEAD"), ("git", "show", "deadbeef")]
     quick = Bench(worktree, git=lambda _argv: "")
     assert quick.good("run_in_terminal", command="git status") == "no output"
@@ -320,7 +331,7 @@ def test_a_limit_and_a_signal_are_named(worktree: Path) -> None:
 
 
 def test_surroundings_that_cannot_be_meant_are_said(worktree: Path) -> None:
-    bench = Bench(worktree, runner=real_runner(), surroundings=CommandEnvironment(read=("relative",)))
+    bench = Bench(worktree, runner=real_runner(), surroundings=lambda: CommandEnvironment(read=("relative",)))
     assert bench.bad("run_in_terminal", command="python3 x") == "it was not run: 'relative' is not an absolute path"
 
 

@@ -71,7 +71,8 @@ def test_a_judgement_is_the_rules_and_a_refusal_is_kept_and_told(bench: Bench) -
     assert bench.box.judge(ToolCall(tool="read_file", paths=("src/a.py",))) == Allowed()
     assert not bench.told
     refused = bench.box.judge(ToolCall(tool="create_file", paths=("README.md", "b\n.md")))
-    assert refused == ToolRefusal(reason="README.md is not among the files this role may write")
+    assert isinstance(refused, ToolRefusal)
+    assert refused.reason.startswith("README.md is not among the files this role may write: ")
     bench.box.judge(ToolCall(tool="odd\x1b[31m"), target=f"{bench.root}/x\ny")
     bench.box.judge(ToolCall(tool="run_in_terminal", argv=("git", "push")))
     assert bench.box.denials == (
@@ -79,14 +80,15 @@ def test_a_judgement_is_the_rules_and_a_refusal_is_kept_and_told(bench: Bench) -
             layer=Layer.DECISION,
             tool="create_file",
             target="README.md b\\n.md",
-            reason="README.md is not among the files this role may write",
+            reason=refused.reason,
         ),
         Denial(layer=Layer.DECISION, tool="odd\\x1b[31m", target="./x\\ny", reason="there is no tool odd\\x1b[31m"),
         Denial(
             layer=Layer.DECISION,
             tool="run_in_terminal",
             target="git push",
-            reason="git push is not on the list of this role",
+            reason="git push is not allowed; you may run: any program of the project, "
+            "git diff/show/log/status/blame/ls-files/rev-parse, rm, mv",
         ),
     )
     assert tuple(bench.told) == bench.box.denials
@@ -142,7 +144,7 @@ def test_sources_are_judged_like_any_other_tool(worktree: Path) -> None:
     assert worker.good("agent", agent="worker-1", task="count the lines") == "done"
     assert worker.refused("agent", agent="refinery", task="merge") == "this role may not start refinery"
     captain = Bench(worktree, role=Role.CAPTAIN, sources=sources, scope=Scope())
-    assert captain.refused("ask_questions", question="Which one?") == "nobody is there to be asked"
+    assert captain.refused("ask_questions", question="Which one?") == "no person can be asked in this run"
     refinery = Bench(worktree, role=Role.REFINERY, sources=sources)
     assert refinery.good("fix_conflict", path="./src/a.py", content="x\n") == "done"
     assert refinery.refused("fix_conflict", path=".git/hooks/x", content="x") == ".git/hooks/x: it is in .git"
@@ -217,7 +219,7 @@ def test_whatever_a_model_asks_for_it_gets_a_text_and_nothing_outside_changes(
     with tempfile.TemporaryDirectory(prefix="fairwitness-test-") as folder:
         root = plant(Path(folder) / "tree")
         (Path(folder) / "beside.txt").write_text("beside\n")
-        bench = Bench(root, scope=Scope(writes=("src/**",), commands=(("python3",),)))
+        bench = Bench(root, scope=Scope(writes=("src/**",)))
 
         async def ask() -> list[ToolResult]:
             return [await bench.box.call(tool, args) for tool, args in calls]

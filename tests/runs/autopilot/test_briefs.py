@@ -237,10 +237,6 @@ def test_only_builders_may_write_and_only_what_they_were_given(site: Site, name:
     brief = MAKERS[name](site, pass_of(site.base))
     assert brief.scope.folder == ""
     assert bool(brief.scope.writes) == POLICIES[brief.role].source
-    if POLICIES[brief.role].project_commands:
-        assert brief.scope.commands == (("sh", "check.sh"), ("make", "-s", "all"))
-    else:
-        assert brief.scope.commands == ()
 
 
 def test_a_debugger_keeps_to_its_task_and_without_one_to_what_is_no_specification(site: Site) -> None:

@@ -188,9 +188,9 @@ def test_what_nothing_held_in_does_not_pass(tmp_path: Path, world: Opened) -> No
     passed, failed = loose.run_all("some", asked("true", "false"), here.side("main").tree, stop=never())
     assert (passed.assessment, passed.stderr_truncated) == (
         Assessment.LOST,
-        "[fairwitness: lost: it ran outside of any sandbox]",
+        "[fairwitness: lost: the sandbox was lost: tier none is weaker than uid, the weakest that will do]",
     )
-    assert failed.assessment is Assessment.FAIL
+    assert failed.assessment is Assessment.LOST
 
 
 def worktree(tmp_path: Path, here: World) -> Path:

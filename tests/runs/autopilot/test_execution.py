@@ -168,7 +168,7 @@ def test_a_budget_that_is_used_up_stops_the_graph_and_leaves_the_task_open(yard:
     yard.begin(node())
     worked = yard.work()
     assert not worked.done
-    assert (worked.halt or "").startswith("the budget is used up: the run has 10 tokens")
+    assert (worked.halt or "").startswith("the budget is used up: the run may use 10 tokens")
     assert attempted(yard.log, "p5-a", 1) is None
 
 

@@ -265,3 +265,12 @@ def test_what_cannot_be_put_back_is_said(world: World) -> None:
     os.mkfifo(unnamed)
     with pytest.raises(GitFailed, match="the worktree cannot be put back"):
         restore(world.shadow, world.folder, start)
+
+
+@pytest.mark.parametrize("role", [Role.IMPLEMENTER, Role.WORKER])
+@pytest.mark.parametrize("name", ["evidence-bundle.md", "Evidence-Bundle.MD", "verification-ledger.db"])
+def test_no_agent_writes_evidence_even_if_a_plan_declares_it(world: World, role: Role, name: str) -> None:
+    path = f"docs/feature/login/{name}"
+    scope = SCOPE.model_copy(update={"writes": ("docs/**",), "folder": "docs/feature/login"})
+    found = audited(world, write(path, "# Evidence\n\nEverything holds.\n"), role=role, scope=scope)
+    assert [(denial.layer, denial.target) for denial in found.denials] == [(Layer.AUDIT, path)]

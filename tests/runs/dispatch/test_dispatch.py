@@ -23,9 +23,10 @@ from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import LedgerTampered, UsageError
 from fairwitness.ledger.verify import verify
+from fairwitness.rules.budgets import sized
 from fairwitness.rules.fold_feature import fold_feature
 from fairwitness.runs.dispatch import DispatchPosition, dispatch
-from fairwitness.runs.dispatch.budget_account import limits_of, sized
+from fairwitness.runs.dispatch.budget_account import limits_of
 from fairwitness.runs.dispatch.events import NoEvents
 from fairwitness.runs.dispatch.records import begin
 from runs.dispatch.world import (

@@ -17,8 +17,9 @@ from runs.dispatch.world import RUN, World, builder
 
 BEFORE = ("ledger.record.inserted", "ledger.record.linked")
 """Inside the first record, which then does not stand."""
-BETWEEN = ("dispatch.started", "dispatch.driven", "dispatch.audited", "dispatch.kept")
-AFTER = ("dispatch.finished",)
+BETWEEN = ("dispatch.started", "dispatch.driven")
+AFTER = ("dispatch.answered", "dispatch.audited", "dispatch.kept", "dispatch.finished")
+"""When the answer is on disk: the agent is not asked again, though it is not recorded before the last of these."""
 
 
 def played(root: Path, kill_at: str | None = None) -> int:
@@ -43,6 +44,8 @@ def test_whoever_is_killed_leaves_a_dispatch_that_is_made_exactly_once(tmp_path:
     world = World.open(tmp_path)
     try:
         assert asked(tmp_path) == (1 if point in (*BEFORE, "dispatch.started", *AFTER) else 2)
+        left = list((tmp_path / "state" / "answers").iterdir())
+        assert len(left) == (point == "dispatch.finished")  # the next start removes it
         assert asked_before == (0 if point in (*BEFORE, "dispatch.started") else 1)
         assert world.rows("pipeline_telemetry", "status") == [("DONE",)]
         assert len(world.rows("claims")) == 1

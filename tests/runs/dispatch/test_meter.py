@@ -113,3 +113,26 @@ def test_nobody_is_told_of_a_dispatch_that_was_never_opened() -> None:
     meter = RunMeter(lambda: account(spent=5000))
     assert isinstance(settled(meter, "nobody"), BudgetRefusal)
     assert meter.refusal("nobody") is None
+
+
+@pytest.mark.req("P12")
+@pytest.mark.parametrize(("cap", "is_refused"), [(None, False), (1_000_000, True)])
+def test_an_unknown_price_is_refused_under_a_cap_in_dollars_only(cap: int | None, is_refused: bool) -> None:
+    told: list[BudgetRefusal] = []
+    caps = BudgetCaps(dispatch=NO_LIMIT, phase=NO_LIMIT, run=Caps(tokens=None, money_micros=cap, milliseconds=None))
+    meter = RunMeter(lambda: Budget(caps=caps))
+    meter.open("a", LIMITS, told.append)
+    done = settled(meter, "a")
+    assert isinstance(done, BudgetRefusal) is is_refused
+    if isinstance(done, BudgetRefusal):
+        assert done.what is Capped.PRICE
+        assert "the price of its model is unknown" in done.reason
+        assert told == [done]
+
+
+def test_a_refused_call_says_what_it_would_have_needed() -> None:
+    meter = RunMeter(lambda: account(cap=None))
+    meter.open("a", DispatchLimits(wall_s=60, turns=10, tokens=100, cost_micros=None))
+    refused = settled(meter, "a")
+    assert isinstance(refused, BudgetRefusal)
+    assert refused.reason == "over budget: of 100 tokens, 0 are used or promised, and this call needs 400"

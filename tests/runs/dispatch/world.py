@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.base import AgentJob, AgentTurn, Session
+from fairwitness.agents.driver import DispatchCut
 from fairwitness.agents.roles import ROLES
 from fairwitness.contracts.agents.dispatch import (
     Brief,
@@ -29,6 +30,7 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktree, Worktrees
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.events import FeatureEvents
@@ -131,17 +133,17 @@ class NoModels:
     connected: list[tuple[str, DispatchLimits]] = field(default_factory=list)
 
     def connect(
-        self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
+        self, dispatch_id: str, limits: DispatchLimits, cut: DispatchCut
     ) -> AbstractAsyncContextManager[ModelConnection]:
         return self._connected(dispatch_id, limits, cut)
 
     @asynccontextmanager
     async def _connected(
-        self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
+        self, dispatch_id: str, limits: DispatchLimits, cut: DispatchCut
     ) -> AsyncIterator[ModelConnection]:
         self.connected.append((dispatch_id, limits))
         if self.refusal is not None:
-            cut(self.refusal)
+            cut.over_budget(self.refusal)
         yield ModelConnection(None, lambda: self.used)
 
 
@@ -212,7 +214,13 @@ class World:
         return self.worktree.folder
 
     def context(self, **more: Any) -> DispatchContext:
-        given: dict[str, Any] = {"caps": self.caps, "recorder": FeatureEvents(), "clock": Ticking(), **more}
+        given: dict[str, Any] = {
+            "caps": self.caps,
+            "recorder": FeatureEvents(),
+            "clock": Ticking(),
+            "disk": DiskWatch((self.store.root,)),
+            **more,
+        }
         return DispatchContext(ledger=self.ledger, store=self.store, shadow=self.shadow, **given)
 
     def deps(

@@ -10,6 +10,7 @@ import pytest
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity
+from fairwitness.contracts.feature.events import ReplanStarted
 from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
@@ -18,7 +19,7 @@ from fairwitness.kit import yaml_text
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.dispatch.model import Dispatched
 from fairwitness.runs.feature.answers import refusals, store
-from fairwitness.runs.feature.context import FeatureContext
+from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.facts import review_subject
 from runs.feature.contexts import context as made
 from runs.feature.documents import finding, review
@@ -307,6 +308,22 @@ def test_tasks_that_are_not_planned_anew_stay_as_they_were(context: FeatureConte
         assert (after[f"tasks/{name}"] == before[f"tasks/{name}"]) is (name != "task-04.yaml")
         TaskDocument.model_validate(yaml_text.parse(after[f"tasks/{name}"].decode()))
     assert context.document(context.layout.plan, PlanOutput).plain() == PlanOutput.model_validate(again.answer).plain()
+
+
+@pytest.mark.req("P9")
+def test_a_plan_that_leaves_the_failed_task_as_it_was_is_refused(context: FeatureContext) -> None:
+    def stored(session: RecordedSession, number: int) -> tuple[str, ...]:
+        id_ = f"step-4-2-planner-{number}"
+        tree = tree_with(context, files_of(session))
+        store(context, Role.PLANNER, "planner", Dispatched(id_, outcome=outcome_of(session.answer), tree=tree))
+        return refusals(context, id_)
+
+    played(context, demo.PLANNED)
+    event = ReplanStarted(iteration=2, failing=("task-04",))
+    context.write(lambda record: write_events(record, (event,), context.now()))
+    (problem,) = stored(demo.PLANNED, 1)
+    assert problem.startswith("tasks/task-04.yaml: expected another document than the one that failed")
+    assert stored(demo.replanned(2), 2) == ()
 
 
 @pytest.mark.req("P7")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.kit import yaml_text
@@ -119,10 +119,10 @@ def test_a_section_is_shown_once_and_a_pointer_stands_in_no_title() -> None:
 @pytest.mark.req("P10")
 def test_notes_and_the_attempt_before_are_boxed(context: FeatureContext, tmp_path: Path) -> None:
     briefs = FeatureBriefs(context, memories=("all-tests: run them all", "receipts: read by machine"))
-    brief = briefs.implementer("d", document(), before=("tests: 2 failed", "ac-1: not met"))
-    assert [(box.title, box.text) for box in brief.inputs[-3:]] == [
-        ("What happened to the attempt before", "tests: 2 failed"),
-        ("What happened to the attempt before", "ac-1: not met"),
+    brief = briefs.implementer("d", document(), before=(PromptSection(title="Checks", text="tests: 2 failed"),))
+    assert "An earlier attempt failed" in brief.task
+    assert [(box.title, box.text) for box in brief.inputs[-2:]] == [
+        ("Checks", "tests: 2 failed"),
         (
             "Notes of earlier runs, which may be out of date",
             "- all-tests: run them all\n- receipts: read by machine",

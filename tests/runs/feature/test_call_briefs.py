@@ -68,7 +68,7 @@ def test_every_call_of_the_table_is_an_agents_or_our_own(context: FeatureContext
             assert brief.role is ROLES[step]
             assert brief.dispatch_id == _call(step, name).dispatch_id
         else:
-            with pytest.raises(InternalError, match="nobody is called"):
+            with pytest.raises(InternalError, match="no agent is called"):
                 _brief(context, _call(step, name))
 
 
@@ -186,9 +186,9 @@ def test_who_plans_anew_is_told_which_tasks_failed_and_why(context: FeatureConte
     context.write_event(ReplanStarted(iteration=2, failing=("task-01", "task-03")))
     brief = brief_of(context, FeatureBriefs(context), _call(Step.PLAN, "planner", visit=2), context.order.base_commit)
     assert brief.parameters["mode"] == "replan"
-    told = [box.text for box in brief.inputs if "task-0" in box.text and "failed" in box.title]
-    assert len(told) == 2
-    assert "it was never begun, since something it depends on failed" in told[1]
+    told = {box.title: box.text for box in brief.inputs if ", which failed: " in box.title}
+    assert list(told) == ["task-01, which failed: why", "task-03, which failed: why"]
+    assert "something that it depends on failed" in told["task-03, which failed: why"]
 
 
 def test_a_change_is_shown_as_people_read_one_and_cut_where_it_is_too_long(
@@ -196,7 +196,7 @@ def test_a_change_is_shown_as_people_read_one_and_cut_where_it_is_too_long(
 ) -> None:
     base = context.order.base_commit
     assert _change(context, base) == "(nothing was changed)"
-    git = context.repository.git
+    git = context.shadow.into_store(context.repository).git
     blob = git.run("hash-object", "-w", "--stdin", stdin=b"line\n" * 20_000).decode().strip()
     tree = git.run("mktree", stdin=f"100644 blob {blob}\tlong.txt\n".encode()).decode().strip()
     text = _change(context, tree)
@@ -208,7 +208,7 @@ def test_a_change_is_shown_as_people_read_one_and_cut_where_it_is_too_long(
 
 @pytest.mark.req("P7")
 def test_attributes_that_a_change_brings_hide_nothing_of_it_from_a_reviewer(context: FeatureContext) -> None:
-    git = context.repository.git
+    git = context.shadow.into_store(context.repository).git
     rows = []
     for name, content in ((".gitattributes", b"*.py -diff binary\n"), ("till.py", b"price = 'stolen'\n")):
         blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
@@ -239,5 +239,5 @@ def test_a_run_is_summed_up_from_its_events(context: FeatureContext) -> None:
         "task-02: attempt 1 failed: no reason was given; not merged",
         "task-03: attempt 1 under way; not merged",
         "design review, round 1, security-sentinel: architecture approve, correctness approve, security needs_revision",
-        "went on with less: single_model: one model for all",
+        "continued with less: single_model: one model for all",
     ]

@@ -1,6 +1,7 @@
 """The work ends as one commit with the very tree that was proved; nothing of the person's is lost for it."""
 
 import shutil
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from fairwitness.errors import UsageError
 from fairwitness.git.call import GitFailed
+from fairwitness.kit.text import cells
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.verify import verify
 from fairwitness.runs.feature.commit import SUBJECT_LIMIT, CommittedWork, subject_of
@@ -73,15 +75,20 @@ def test_the_message_names_run_evidence_and_who_helped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("title", "files", "subject"),
     [
-        ("Gift vouchers", (), "feat: add gift vouchers"),
-        ("Adds gift vouchers.", ("src/a.py",), "feat: add gift vouchers"),
-        ("Caching of prices", (), "feat: add caching of prices"),
+        ("Gift vouchers", (), "feat: Gift vouchers"),
+        ("Adds gift vouchers.", ("src/a.py",), "feat: Adds gift vouchers"),
         ("feat(shop): let people pay", (), "feat: let people pay"),
-        ("Please remove the old API\nbecause", (), "feat: remove the old API"),
-        ("CSV export", ("docs/a.md", "README.md"), "docs: add CSV export"),
-        ("Cover the parser", ("tests/test_a.py",), "test: cover the parser"),
+        ("## Remove the old API\nbecause", (), "feat: Remove the old API"),
+        ("#\n\n- CSV export", ("docs/a.md", "README.md"), "docs: CSV export"),
+        ("Cover the parser", ("tests/test_a.py",), "test: Cover the parser"),
         ("", (), "feat: complete the feature"),
-        ("\x1b[31mred", (), "feat: add \\x1b[31mred"),
+        ("\x1b[31mred", (), "feat: \\x1b[31mred"),
+        ("Größenänderung von Fenstern erlauben", (), "feat: Größenänderung von Fenstern erlauben"),
+        ("添加礼品券", (), "feat: 添加礼品券"),
+        ("أضف قسائم الهدايا.", (), "feat: أضف قسائم الهدايا"),
+        ("می‌خواهم پرداخت کنم", (), "feat: میخواهم پرداخت کنم"),
+        ("🎁 vouchers for 👨‍👩‍👧", (), "feat: 🎁 vouchers for 👨👩👧"),
+        ("\u202eabc", (), "feat: \\u202eabc"),
     ],
 )
 def test_the_subject_is_one_conventional_line(title: str, files: tuple[str, ...], subject: str) -> None:
@@ -89,10 +96,34 @@ def test_the_subject_is_one_conventional_line(title: str, files: tuple[str, ...]
 
 
 def test_a_long_subject_ends_at_a_word() -> None:
-    subject = subject_of("As a customer I want to buy as many gift vouchers as I like and to send them to my friends")
-    assert len(subject) <= SUBJECT_LIMIT
-    assert subject.endswith("…")
+    long = "As a customer I want to buy as many gift vouchers as I like and to send them to my friends"
+    assert subject_of(long) == "feat: As a customer I want to buy as many gift vouchers as I like and…"
+    assert subject_of(long, titles=("Sell vouchers",)) == "feat: Sell vouchers"
+    assert subject_of(f"Sell vouchers. {long}") == "feat: Sell vouchers"
     assert len(subject_of("x" * 200)) <= SUBJECT_LIMIT
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "顾客可以在结账时使用礼品券支付全部或部分金额并且可以查看剩余余额以及有效期限还可以把礼品券转赠给朋友使用",
+        "يمكن للعملاء استخدام قسائم الهدايا عند الدفع لسداد المبلغ كله أو بعضه ورؤية الرصيد المتبقي وتاريخ الانتهاء",
+        "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverordnungsänderungsantragsformular für alle",
+        "👨‍👩‍👧‍👦🇩🇪👍🏽" * 30,
+        "นักท่องเที่ยวสามารถใช้บัตรของขวัญเมื่อชำระเงินทั้งหมดหรือบางส่วนและดูยอดคงเหลือและวันหมดอายุของบัตรได้เสมอ",
+    ],
+)
+def test_a_subject_of_any_script_fits_by_its_width_and_is_cut_between_characters(request_: str) -> None:
+    subject = subject_of(request_)
+    assert cells(subject) <= SUBJECT_LIMIT
+    kept = subject.removeprefix("feat: ").removesuffix("…")
+    joined = request_.replace("\u200d", "")
+    assert subject.endswith("…")
+    assert joined.startswith(kept)
+    rest = joined[len(kept) :]
+    assert unicodedata.category(rest[0]) not in ("Mn", "Mc", "Me"), "a mark belongs to its letter"
+    assert not 0x1F3FB <= ord(rest[0]) <= 0x1F3FF, "a tone belongs to its hand"
+    assert sum(0x1F1E6 <= ord(sign) <= 0x1F1FF for sign in kept) % 2 == 0, "a flag has two parts"
 
 
 def test_a_taken_branch_is_left_alone(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_claimed_green_is_compared_with_what_the_harness_saw_red() -> None:
     )
     rows = tally(failed("tests"), failed("build"), failed("syntax-check"), failed("lint"))
     assert compare(said, CHANGED, NOTHING, rows) == tuple(
-        f"the report says that {name} passed after the change; it failed for the harness"
+        f"the report says that {name} passed after the change; it failed when Fair Witness ran it"
         for name in ("build", "syntax-check", "tests")
     )
     honest = report(after={"build_exit_code": 1, "test_summary": RED})

@@ -145,11 +145,10 @@ def test_a_verifier_is_shown_what_was_run_and_by_whom(context: FeatureContext) -
     check(context.ledger, TASK, "baseline-tests", baseline=True, round_=0)
     check(context.ledger, TASK, "tests", passed=False)
     check(context.ledger, TASK, "tests", round_=2)
-    lines = evidence.rendered(_order()).splitlines()
-    assert [line.split() for line in lines] == [
-        ["baseline", "baseline-tests", "passed", "(executed)"],
-        ["after", "tests", "failed", "(executed)"],
-    ]
+    before, baseline, after, tests = evidence.rendered(_order()).split("\n\n")
+    assert (before, after) == ("Before the change:", "After the change:")
+    assert baseline == "baseline-tests (passed): `check baseline-tests`, exit code 0"
+    assert tests.splitlines()[0] == "tests (regressed): `check tests`, exit code 1"
 
 
 @pytest.mark.req("P9")
@@ -173,3 +172,19 @@ def test_facts_of_an_attempt_are_those_of_its_own_round(context: FeatureContext)
 
 def test_a_task_may_touch_what_it_declares(context: FeatureContext) -> None:
     assert set(writes_of(task_of(context, TASK))) == {"till/money.py", "tests/test_split.py"}
+
+
+@pytest.mark.req("P7")
+def test_a_verifier_whose_command_cannot_be_run_is_told_which_can(context: FeatureContext) -> None:
+    evidence, document = _evidence(context), task_of(context, TASK)
+    attempt = _attempt(context, {"till/notes.py": "left = 1\n"})
+    report = VerificationReport.model_validate(demo.DEMO.session(f"verifier-{TASK}").answer)
+    assert evidence.objections(attempt, document, report) == ()
+    plain = report.plain()
+    plain["agent_output"]["payload"]["criteria"][0] |= {"command": 'python3 -c "assert True"', "location": None}
+    found = evidence.objections(attempt, document, VerificationReport.model_validate(plain))
+    assert len(found) == 2
+    assert found[0].startswith("agent_output.payload.criteria: ac-1, ")
+    assert "no check of this project begins with python3 -c" in found[0]
+    assert found[1] == f"commands may begin with: {', '.join(f'`{one}`' for one in evidence.commands(attempt))}"
+    assert "python3 -m unittest" in found[1]

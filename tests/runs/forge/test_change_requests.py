@@ -340,7 +340,10 @@ def test_what_a_person_approved_stays_the_persons_word(log: ForgeLog) -> None:
         (answer(("task-01",)), "addedNodes[0].id: expected an id that is not taken; found task-01"),
         (answer(("task-04", "task-03"), edges=(("task-04", "refinery-01"),)), "wait for each other in a ring"),
         (answer(("task-04",), edges=(("task-04", "task-02"),)), "expected a node that is PENDING"),
-        (answer(("task-04",), specs=(("api", "Otherwise."),)), "expected a new name: what stands is sealed; found api"),
+        (
+            answer(("task-04",), specs=(("api", "Otherwise."),)),
+            "expected a new name, since existing specifications are sealed; found api",
+        ),
         (answer(("task-04",), specs=(("new", "1"), ("New", "2"))), "specs[1].name: expected a name that no other has"),
         (answer(("specs",)), "an id that the run does not use itself; found specs"),
         (answer(("task-04",), body=TASK_BODY + "\x1b[2J"), "tasks[0].body: expected text that a file can hold"),

@@ -95,7 +95,7 @@ def place(shop: Workshop, limits: ForgeTable | None = None, *writes: str) -> Att
         prepared=shop.prepared(),
         folder=shop.folder(NODE),
         base_tree=shop.repository.tree_of("HEAD"),
-        scope=Scope(writes=writes or ("**",), commands=(("sh", "check.sh"),)),
+        scope=Scope(writes=writes or ("**",)),
         subtasks=Subtasks(shop.log, shop.store, shop.layout, NODE),
         limits=limits or ForgeTable(),
     )
@@ -193,7 +193,7 @@ def test_a_helper_over_budget_is_a_text_and_was_never_started(shop: Workshop) ->
     run = Caps(tokens=4_100_000, money_micros=None, milliseconds=None)  # enough for the one that asks
     shop.caps = BudgetCaps(dispatch=UNCAPPED, phase=UNCAPPED, run=run)
     told = helped(shop, [agent("worker-1", "Do it.")])
-    assert told.startswith("failed: over_budget: the run has 4100000 tokens")
+    assert told.startswith("failed: over_budget: the run may use 4,100,000 tokens")
     assert shop.ended() == [f"{NODE}-1"]
     assert shop.events("helper.started") == []
 
@@ -275,10 +275,16 @@ def test_what_is_ignored_does_not_make_it_another_one(shop: Workshop) -> None:
 
 BEFORE = ("dispatch.started#1", "forge.subtask", "forge.subtask.stored#1", "forge.subtask.changed#1")
 """The helper was not asked yet."""
-DURING = ("dispatch.started#2", "dispatch.driven#1", "dispatch.kept#1")
-"""It was asked, and has not ended."""
-AFTER = ("dispatch.finished#1", "forge.subtask.changed#2", "forge.subtask.stored#3", "dispatch.driven#2")
-"""It has, and whoever asked has not."""
+DURING = ("dispatch.started#2", "dispatch.driven#1")
+"""It was asked, and has not answered."""
+AFTER = (
+    "dispatch.kept#1",
+    "dispatch.finished#1",
+    "forge.subtask.changed#2",
+    "forge.subtask.stored#3",
+    "dispatch.driven#2",
+)
+"""It has, and the agent that asked has not."""
 OVER = ("dispatch.finished#2", "forge.walkthrough.stored", "forge.walkthrough")
 
 

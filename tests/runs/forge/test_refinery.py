@@ -45,24 +45,24 @@ REQUEST = {
 class Refinery:
     """An attempt in a folder, with its tools."""
 
-    def __init__(self, folder: Path, *conflicts: str, commands: tuple[tuple[str, ...], ...] = ()) -> None:
+    def __init__(self, folder: Path, *conflicts: str, checks: tuple[str, ...] = ()) -> None:
         self.folder, self.wanted = folder, list[ChangeRequest]()
-        self.ran: list[tuple[str, ...]] = []
-        self.says: Callable[[tuple[str, ...]], str] = lambda argv: f"exit code 0\nstdout:\n{argv[0]} is content"
+        self.ran: list[str] = []
+        self.says: Callable[[str], str] = lambda name: f"{name} passed, exit code 0"
         prepared = AttemptStart(base="c" * 40, start="d" * 40, conflicts=conflicts)
         self.tools = refinery_tools(
             ORDER,
             prepared,
             folder,
-            commands,
+            checks,
             self._run,
             self.wanted,
             clock=lambda: datetime(2026, 2, 26, 14, 30, tzinfo=UTC),
         )
 
-    async def _run(self, argv: tuple[str, ...]) -> str:
-        self.ran.append(argv)
-        return self.says(argv)
+    async def _run(self, check: str) -> str:
+        self.ran.append(check)
+        return self.says(check)
 
     def call(self, tool: Tool, **arguments: Any) -> str:
         async def called() -> str:
@@ -144,23 +144,23 @@ def test_a_branch_that_was_not_given_is_refused(refinery: Refinery, branch: str)
 
 @pytest.mark.req("F9")
 def test_checks_are_run_one_after_the_other_and_told_with_their_ends(tmp_path: Path) -> None:
-    refinery = Refinery(tmp_path, commands=(("make", "test"), ("sh", "-c", "exit 1")))
+    refinery = Refinery(tmp_path, checks=("pytest", "mypy"))
 
-    def says(argv: tuple[str, ...]) -> str:
-        if argv[0] == "sh":
-            raise ToolFailed("there is no program sh here")
-        return "exit code 2\nstdout:\n" + "dots\n" * 20_000 + "1 failed"
+    def says(name: str) -> str:
+        if name == "mypy":
+            raise ToolFailed("there is no check mypy; the checks: pytest")
+        return "pytest failed, exit code 2\n" + "dots\n" * 20_000 + "1 failed"
 
     refinery.says = says
     told = refinery.call(Tool.RUN_TESTS)
-    assert refinery.ran == [("make", "test"), ("sh", "-c", "exit 1")]
-    assert told.startswith("$ make test\nexit code 2\n")
-    assert "\n1 failed\n\n$ sh -c 'exit 1'\nthere is no program sh here" in told
+    assert refinery.ran == ["pytest", "mypy"]
+    assert told.startswith("pytest failed, exit code 2\n")
+    assert told.endswith("\n1 failed\n\nmypy: there is no check mypy; the checks: pytest")
     assert len(told) <= TEXT_LIMIT
 
 
 def test_where_nobody_has_set_checks_that_is_said(tmp_path: Path) -> None:
-    assert Refinery(tmp_path).call(Tool.RUN_TESTS) == "no checks are set for this run"
+    assert Refinery(tmp_path).call(Tool.RUN_TESTS) == "this project has no checks"
 
 
 @pytest.mark.req("F9")

@@ -125,7 +125,7 @@ def test_a_walkthrough_that_is_not_what_was_seen_is_disputed_once(shop: Workshop
     assert found == (
         "the walkthrough names files that did not change: src/a.py",
         "files changed that the walkthrough does not name: src/b.py",
-        "the walkthrough says that test_a pass; for the harness tests failed",
+        "the walkthrough says that test_a pass; tests failed when Fair Witness ran them",
     )
     dispute(shop.log, order, ["src/b.py"], {"tests"})
     ((_, event),) = shop.events("walkthrough.disputed")

@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agents.toolset.kit import real_runner
 from fairwitness.agents.base import Backend
 from fairwitness.agents.cassette_file import name_of
-from fairwitness.app.assembly.parts import DispatchDepsFactory
+from fairwitness.app.assembly.parts import DispatchDepsFactory, prover
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import NO_CAPS, BudgetCaps
 from fairwitness.contracts.common.events import EventData
@@ -21,8 +23,16 @@ from fairwitness.contracts.forge.documents import ForgeTask, TaskComplexity
 from fairwitness.contracts.forge.events import NodeChanged
 from fairwitness.contracts.forge.returns import SpecFile
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan, ForgeTable
-from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Collision, GraphOptions, MergeMember, Worked
-from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.contracts.graph.orders import (
+    AttemptOrder,
+    AttemptStart,
+    Collision,
+    GraphOptions,
+    MergeMember,
+    Proof,
+    Worked,
+)
+from fairwitness.contracts.verify.checks import DeclaredCheck, VerifySettings
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
@@ -38,7 +48,7 @@ from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
 from runs.dispatch.world import Ticking
-from support.agent_calls import caller_of, maker_of
+from support.agent_calls import caller_of, maker_of, verify_deps_of
 
 RUN = "run-2026-02-26-143000"
 MOMENT = "2026-02-26T14:30:00Z"
@@ -171,7 +181,7 @@ class Workshop:
             options=GraphOptions(target=TARGET),
             limits=limits or ForgeTable(),
             retry=retry or RetryPolicy(),
-            verify=VerifySettings(),
+            verify=VerifySettings(check=(DeclaredCheck(name="check", argv=("sh", "check.sh")),)),
             settings_hash=f"sha256:{'0' * 64}",
             agents="cassette",
             cassettes=str(root / "cassettes"),
@@ -244,8 +254,14 @@ class Workshop:
         assert order is not None
         return caller_of(maker, self.worktrees, RUN, deps=deps, retry=order.retry)
 
+    def prove(self, node: str, attempt: int, *, base: str, head: str) -> Proof:
+        """Verifies an attempt as a run does, in a real sandbox."""
+        state, settings = self.root / "state", self.log.settings()
+        deps = verify_deps_of(self.worktrees, self.ledger, state, real_runner(), settings, Ticking())
+        return prover(deps, RUN)(node, attempt, base=base, head=head, declared=None, stop=threading.Event())
+
     def worker(self) -> ForgeWorker:
-        return ForgeWorker(self.caller, self.log, self.store, (("sh", "check.sh"),))
+        return ForgeWorker(self.caller, self.log, self.store)
 
     def work(self, node: str, attempt: int = 1, *conflicts: str, **more: Any) -> Worked:
         """One attempt of a node by its recorded agent."""

@@ -16,7 +16,8 @@ import pytest
 from fairwitness.app.assembly.backends import runner
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, End, SandboxLimits
-from fairwitness.git.call import git
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
 from fairwitness.sandbox.runner import Finished
 from sandbox.escapes import world
 from sandbox.escapes.starting import Identity, kernel_refuses
@@ -113,10 +114,11 @@ for folder in ("objects", "refs/heads"):
 """
 
 
-def _safe_status(scene: world.Scene) -> bytes:
-    linked = scene.git / "worktrees" / "mine"
-    explicit = (f"--git-dir={linked}", f"--work-tree={scene.worktree}")
-    return git(scene.worktree, *explicit, "status", "--porcelain", "-z", "--ignore-submodules=all")
+def _files(scene: world.Scene) -> set[str]:
+    """The files of the worktree, read as a run reads them after each command."""
+    repository = Repository.open(scene.git.parent)
+    shadow = Shadow.open(scene.root / "state" / "git", repository)
+    return set(shadow.entries(shadow.snapshot(scene.worktree, repository.tree_of("HEAD"))))
 
 
 def test_another_git_folder_is_seen_and_our_git_runs_nothing_of_it(run: Run, scene: world.Scene) -> None:
@@ -131,7 +133,7 @@ def test_another_git_folder_is_seen_and_our_git_runs_nothing_of_it(run: Run, sce
         assert not result.dotgit_ok
         assert result.end is End.VIOLATION
         assert ("git-dir", f"{scene.worktree}/.git") in {(v.kind, v.path) for v in result.violations}, result.violations
-    _safe_status(scene)
+    assert "code.py" in _files(scene)
     assert not proof.exists()
     if scene.pointer() != before:
         # whoever owns it: git minds another owner, but a person's own .git would be theirs
@@ -154,7 +156,7 @@ def test_a_repository_where_none_was_is_a_violation(run: Run, scene: world.Scene
 def test_a_worktree_that_keeps_its_git_pointer_is_fine(run: Run, scene: world.Scene) -> None:
     result = run("open('new.txt', 'w').write('honest')").result
     assert (result.end, result.dotgit_ok, result.violations) == (End.OK, True, ())
-    assert b"new.txt" in _safe_status(scene)
+    assert "new.txt" in _files(scene)
 
 
 _METADATA = """

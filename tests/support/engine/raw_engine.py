@@ -25,7 +25,7 @@ from fairwitness.engine.base import (
     StrandedRun,
 )
 from fairwitness.engine.json_values import decode, encode, tellable
-from fairwitness.errors import DatabaseBusy
+from fairwitness.errors import DatabaseBusy, is_machine_fault
 from fairwitness.kit.clock import system_clock
 from support.engine.raw_flow import Desk, RawFlow, check_name, outcomes_of, unknown_flow
 from support.engine.raw_gates import Gates
@@ -244,10 +244,12 @@ class RawEngine:
             flow.finish()
         except asyncio.CancelledError as cancelled:
             task = asyncio.current_task()
-            if runner.closing.is_set() or (task is not None and task.cancelling()):
+            if flow.is_interrupted or runner.closing.is_set() or (task is not None and task.cancelling()):
                 return
             error = f"CancelledError: {tellable(cancelled)}"
         except Exception as raised:  # noqa: BLE001  # whatever a body raises is how its run ended
+            if is_machine_fault(raised):
+                return
             error = (
                 tellable(raised) if isinstance(raised, EngineError) else f"{type(raised).__name__}: {tellable(raised)}"
             )

@@ -41,6 +41,8 @@ class RawFlow:
     _asked: dict[str, int] = field(default_factory=dict)
     misfit: EngineError | None = None
     """Why the code does not fit the journal; once it does not, nothing of this body counts."""
+    is_interrupted: bool = False
+    """Whether the machine was at fault; the run goes on in the next worker."""
 
     async def step(
         self, key: str, work: Callable[[], Awaitable[Json]], *, timeout_s: float | None = None, attempts: int = 1
@@ -157,7 +159,7 @@ class RawFlow:
             if self.misfit is None and step.key not in self._asked:
                 self._misfits(
                     ChangedOrder(
-                        f"run {self.run_id} ended without step {step.key}, which stands at {position} in its journal",
+                        f"run {self.run_id} ended without step {step.key}, which is at {position} in its journal",
                         next_step="put the steps back as they were, or rerun from one that still fits",
                     )
                 )
@@ -204,7 +206,10 @@ class RawFlow:
             if task.cancelling() or self.runner.closing.is_set():
                 raise
             return _failure(key, error)
-        except Exception as error:  # noqa: BLE001  # whatever a step raises is recorded
+        except Exception as error:  # whatever a step raises is recorded, except a fault of the machine
+            if is_machine_fault(error):
+                self.is_interrupted = True
+                raise asyncio.CancelledError(f"run {self.run_id} is interrupted") from error
             return _failure(key, error)
         finally:
             _INSIDE.reset(token)
@@ -214,7 +219,7 @@ class RawFlow:
         value = decode(step.result)
         if step.failed:
             assert isinstance(value, list)
-            raise StepError(step.key, str(value[0]), str(value[1]), is_machine_fault=value[2] is True)
+            raise StepError(step.key, str(value[0]), str(value[1]))
         return value
 
 
@@ -230,7 +235,7 @@ class _leaving:  # noqa: N801  # read as a word: with leaving
 
 
 def _failure(key: str, error: BaseException) -> Recorded:
-    return Recorded(key, failed=True, result=encode([type(error).__name__, tellable(error), is_machine_fault(error)]))
+    return Recorded(key, failed=True, result=encode([type(error).__name__, tellable(error)]))
 
 
 def outcomes_of(journal: Journal, runs: Collection[str]) -> dict[str, RunOutcome]:

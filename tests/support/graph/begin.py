@@ -40,7 +40,7 @@ def begin_graph(
         agents=agents,
         cassettes=None if cassettes is None else str(cassettes.absolute()),
     )
-    ledger = ledger_in(state_of(repository), clock=clock)
+    ledger = ledger_in(state_of(repository), repository, clock=clock)
     try:
         GraphLog(ledger, dag.runId, clock=clock).begin(
             dag,

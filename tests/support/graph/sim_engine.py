@@ -11,7 +11,6 @@ from random import Random
 
 from fairwitness.engine.base import Body, ChangedOrder, EngineError, ExecutionStatus, Json, RunOutcome, StepError
 from fairwitness.engine.json_values import decode, encode
-from fairwitness.errors import is_machine_fault
 from support.graph.sim_faults import Blow, Crash, Fault, Verdicts, Weather
 from support.graph.sim_journal import Kept, Recorded, Trouble, outcome_of
 from support.graph.sim_time import NEVER, Gone, Task, Timeline, rest
@@ -213,7 +212,7 @@ class SimFlow:
                 done = Recorded(key, encode(await work()))
             except Trouble as trouble:
                 cause = trouble.__cause__ or trouble
-                done = Recorded(key, str(cause), type(cause).__name__, is_machine_fault(cause))
+                done = Recorded(key, str(cause), type(cause).__name__)
             await self._breath()
             journal.append(done)
             await self._breath()
@@ -221,7 +220,7 @@ class SimFlow:
         if step.key != key:
             raise ChangedOrder(f"run {self.kept.id} asks for step {key} where {step.key} stands")
         if step.kind is not None:
-            raise StepError(key, step.kind, step.text, is_machine_fault=step.is_machine_fault)
+            raise StepError(key, step.kind, step.text)
         return decode(step.text)
 
     async def gate(self, key: str, *, timeout_s: float | None = None) -> Json:

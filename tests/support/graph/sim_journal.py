@@ -21,7 +21,6 @@ class Recorded(NamedTuple):
     text: str
     kind: str | None = None
     """Of the error, if it failed."""
-    is_machine_fault: bool = False
 
 
 @dataclass(slots=True)

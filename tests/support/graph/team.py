@@ -16,6 +16,7 @@ from typing import Any
 from fairwitness.agents.cassette_file import name_of
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
+from support.trust import trust
 
 RUN = "run-2026-02-26-143000"
 MOMENT = "2026-02-26T14:30:00Z"
@@ -120,6 +121,7 @@ def lay_out(folder: Path) -> Path:
         (folder / name).write_text(content)
     for arguments in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "a catalogue")):
         _git(folder, *arguments)
+    trust(folder)
     return folder
 
 

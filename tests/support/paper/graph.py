@@ -115,6 +115,17 @@ class PaperEvidence(AttemptEvidence):
             rows = self._script.rows_of(order.node, order.attempt)
             write_rows(self._paper, order.node, order.attempt, attempt.tree, rows)
 
+    def change(self, attempt: RecordedAttempt) -> str:
+        return "(on paper)"
+
+    def commands(self, attempt: RecordedAttempt) -> tuple[str, ...]:
+        return ()
+
+    def objections(
+        self, attempt: RecordedAttempt, document: TaskDocument, report: VerificationReport
+    ) -> tuple[str, ...]:
+        return ()
+
     def judge(
         self,
         order: AttemptOrder,

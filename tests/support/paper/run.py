@@ -25,6 +25,7 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch.events import FeatureEvents
 from fairwitness.runs.dispatch.model import DispatchContext
@@ -131,7 +132,15 @@ class PaperRun:
         worktrees = Worktrees(repository, ground.shadow, folder / "worktrees", prefix="fairwitness")
         identity = read_identity(repository)
         caps = BudgetCaps(dispatch=_UNLIMITED, phase=_UNLIMITED, run=_UNLIMITED)
-        shared = DispatchContext(context.ledger, context.kept, ground.shadow, caps, FeatureEvents(), context.clock)
+        shared = DispatchContext(
+            context.ledger,
+            context.kept,
+            ground.shadow,
+            caps,
+            FeatureEvents(),
+            context.clock,
+            DiskWatch((context.kept.root,)),
+        )
         self._caller = PaperCaller(context, shared, script, worktrees, identity)
         candidates = Candidates(repository, ground.shadow)
         self._world = RepoContext(repository, worktrees, candidates, folder / "locks", identity)

@@ -3,6 +3,7 @@
 import pytest
 
 from fairwitness.contracts.verify.checks import LONG_S, QUICK_S, DeclaredCheck, Language, ReportFormat, VerifySettings
+from fairwitness.verify.discovery.repository_checks import apply_settings
 from verify.discovery.repository import check_of, look, offers, reasons
 
 PYTEST = {"pyproject.toml": "[tool.pytest.ini_options]\n[tool.ruff]\n"}
@@ -30,6 +31,18 @@ def test_a_declared_check_stands_in_for_what_could_not_be_read() -> None:
     found = look({"package.json": "{"}, VerifySettings(check=(declared,)))
     assert set(offers(found)) == {"package.json"}
     assert found.undiscovered == ()
+
+
+@pytest.mark.req("X5")
+def test_a_declared_check_without_an_id_replaces_nothing() -> None:
+    declared = DeclaredCheck(name="lint", argv=("true",))
+    found = look({"package.json": '{"scripts": {"lint": "standard"}}'}, VerifySettings(check=(declared,)))
+    assert offers(look({}, VerifySettings(check=(declared,)))).keys() == {"lint"}
+    once = DeclaredCheck(id="lint", name="lint", argv=("false",))
+    discovered = look({}, VerifySettings(check=(once,)))
+    both = apply_settings(discovered, VerifySettings(check=(declared,)))
+    assert {check.id: check.argv for check in both.checks} == {"lint": ("false",), "lint-declared": ("true",)}
+    assert "lint" in offers(found)
 
 
 def test_tier_and_time_follow_from_the_name_unless_they_are_said() -> None:

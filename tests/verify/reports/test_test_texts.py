@@ -68,7 +68,7 @@ def test_tap_14_of_tape_and_of_ava_are_read() -> None:
         ("1..2\nok 1\n", "the tests: the plan is 2, but there are 1"),
         ("1..1\nok 1\nok 2\n", "the tests: the plan is 1, but there are 2"),
         ("ok 1\n", "the tests: there is no plan, so nobody knows whether all of them are there"),
-        ("1..1\n1..1\nok 1\n", "a plan stands twice"),
+        ("1..1\n1..1\nok 1\n", "a plan appears twice"),
         ("1..2\nok 1\nBail out! no disk\n", "the run was given up: no disk"),
         ("1..1\nok 1\nBail out!\n", "the run was given up: no reason"),
         ("1..0 # SKIP not here\n", "all tests are skipped: not here"),

@@ -15,9 +15,9 @@ from pydantic_ai.exceptions import (
     ModelAPIError,
     ModelConnectionError,
     ModelHTTPError,
-    ModelQuotaExceededError,
     ModelRequestTimeout,
     ModelTimeoutError,
+    UnexpectedModelBehavior,
 )
 from pydantic_ai.messages import (
     ModelMessage,
@@ -52,11 +52,17 @@ from fairwitness.agents.backends.turn_loop import (
     run_tools,
 )
 from fairwitness.agents.base import AgentJob, AgentTurn
+from fairwitness.agents.gateway.dialects.base import error_in
 from fairwitness.contracts.agents.dispatch import Kind, Stop, Usage, UsageSource
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.kit.text import visible
+from fairwitness.rules.provider_faults import MEANINGS, ProviderAnswer, ProviderFault, fault_of
 
 _SHOWN = 500
+_EMPTY_TRIES = 3
+"""How often a model is asked that answers with nothing."""
+_NOTHING = "ended without content"
+"""How pydantic-ai says that a stream held no word and no call."""
 _OVER_BUDGET = "over budget:"
 
 
@@ -67,6 +73,13 @@ class Failure:
     stop: Stop
     cause: ErrorCause | None
     text: str
+    is_empty: bool = False
+    """Whether the model answered, but with nothing."""
+
+
+def _empty() -> Failure:
+    meaning = MEANINGS[ProviderFault.EMPTY]
+    return Failure(Stop.FAILED, meaning.cause, meaning.words, is_empty=True)
 
 
 def failed(cause: ErrorCause, text: str) -> Failure:
@@ -84,43 +97,27 @@ def failure_of(error: Exception) -> Failure:
             return Failure(Stop.LIMIT, None, text)
         case ModelAPIError(in_stream=True) if _OVER_BUDGET in text:  # a stream that the gateway cut off has no status
             return Failure(Stop.LIMIT, None, text)
-        case ModelQuotaExceededError():  # waiting does not help
-            return failed(ErrorCause.PERMISSION_DENIED, text)
         case ModelHTTPError():
-            return failed(_by_status(error.status_code), text)
+            said = error_in(error.body)
+            fault = fault_of(ProviderAnswer(error.status_code, said.codes, said.message))
+            return failed(MEANINGS[fault].cause, text)
         case ModelTimeoutError() | ModelRequestTimeout() | httpx2.TimeoutException():
             return failed(ErrorCause.TIMEOUT, text)
         case ModelConnectionError() | httpx2.HTTPError() | httpx2.StreamError():
             return failed(ErrorCause.NETWORK, text)
         case ModelAPIError():
             return failed(ErrorCause.SERVER_ERROR, text)
+        case UnexpectedModelBehavior() if _NOTHING in str(error):
+            return _empty()
         case _:  # not a valid answer
             return failed(ErrorCause.AGENT_ERROR, text)
-
-
-def _by_status(status: int) -> ErrorCause:
-    if status >= 500:
-        return ErrorCause.SERVER_ERROR
-    return {
-        401: ErrorCause.PERMISSION_DENIED,
-        403: ErrorCause.PERMISSION_DENIED,
-        404: ErrorCause.NOT_FOUND,
-        408: ErrorCause.TIMEOUT,
-        429: ErrorCause.RATE_LIMITED,
-    }.get(status, ErrorCause.AGENT_ERROR)
 
 
 def _words(error: Exception) -> str:
     """Return the message of the provider, or else of the exception."""
     if not isinstance(error, ModelHTTPError):
         return f"the model failed: {error}" if str(error) else f"the model failed: {type(error).__name__}"
-    body: object = error.body
-    while isinstance(body, dict) and isinstance(body.get("error"), dict):
-        body = body["error"]
-    if isinstance(body, list) and body:
-        body = body[0]
-    said = body.get("message") if isinstance(body, dict) else body
-    return f"the model answered {error.status_code}: {said or 'without a word'}"
+    return f"the model answered {error.status_code}: {error_in(error.body).message or 'without a word'}"
 
 
 MOST_SIGNS = 1 << 20
@@ -142,6 +139,8 @@ class ApiSession:
         self._offered = ModelRequestParameters(function_tools=_offered(job))
         self._requests = 0
         self._responses: list[ModelResponse] = []
+        self._empty: list[ModelResponse] = []
+        """Answers with nothing in them: they are not part of the conversation, and cost tokens."""
 
     async def ask(self, prompt: str) -> AgentTurn:
         """Send a prompt and return the turn that ends it, or says why it failed."""
@@ -160,8 +159,7 @@ class ApiSession:
             self._report(response)
             acted = await self._act(response)
             if acted is None:
-                refused = response.finish_reason == "content_filter"
-                return self._turn(Stop.REFUSED if refused else Stop.DONE)
+                return self._turn(Stop.REFUSED if _is_refused(response) else Stop.DONE)
             if acted.submitted is not None:
                 return self._turn(Stop.DONE, submitted=acted.submitted)
 
@@ -180,14 +178,20 @@ class ApiSession:
 
     async def _response(self) -> ModelResponse | Failure:
         """Return the next response of the model; a failed request is retried as the retry rule says."""
-        tries = 0
+        tries = empty = 0
         while True:
-            tokens = sum(response.usage.total_tokens for response in self._responses)
+            tokens = sum(response.usage.total_tokens for response in (*self._responses, *self._empty))
             full = limit_problem(self._job.limits, self._requests, tokens)
             if full is not None:
                 return Failure(Stop.LIMIT, None, full)
             self._requests += 1
             response = await self._request()
+            if isinstance(response, Failure) and response.is_empty:
+                empty += 1
+                if empty >= _EMPTY_TRIES:
+                    return response
+                self._job.report(Kind.NOTE, f"{response.text}; asking again")
+                continue
             if not isinstance(response, Failure):
                 self._history += [ModelRequest(parts=self._unsaid), response]
                 self._unsaid = []
@@ -217,6 +221,9 @@ class ApiSession:
             return failure_of(error)
         if response.state != "complete":
             return failed(ErrorCause.NETWORK, "the model's answer broke off")
+        if not _is_refused(response) and not any(map(_says, response.parts)):
+            self._empty.append(response)
+            return _empty()
         return replace(response, parts=[_mended(part) for part in response.parts])
 
     def _report(self, response: ModelResponse) -> None:
@@ -245,7 +252,7 @@ class ApiSession:
         return AgentTurn(
             text=(last.text or "") if last is not None else "",
             stop=stop,
-            usage=_usage([response.usage for response in self._responses]),
+            usage=_usage([response.usage for response in (*self._responses, *self._empty)]),
             submitted=submitted,
             cause=cause,
             error=error,
@@ -261,6 +268,16 @@ def _offered(job: AgentJob) -> list[ToolDefinition]:
         ToolDefinition(name=name, description=words, parameters_json_schema=schema, strict=False)
         for name, words, schema in (*tools, (SUBMIT, SUBMIT_DESCRIPTION, job.form.schema))
     ]
+
+
+def _is_refused(response: ModelResponse) -> bool:
+    """Return whether the model or a filter stopped the answer."""
+    return response.finish_reason == "content_filter"
+
+
+def _says(part: ModelResponsePart) -> bool:
+    """Return whether a part is a call or has words; thoughts are none."""
+    return isinstance(part, ToolCallPart) or (isinstance(part, TextPart) and bool(part.content.strip()))
 
 
 def _mended(part: ModelResponsePart) -> ModelResponsePart:

@@ -115,4 +115,4 @@ async def _answer(job: AgentJob, call: ToolRequest) -> ToolReply:
         return ToolReply(result.ok, result.text)
     if UNPARSED in call.args:
         return ToolReply(False, "not taken: the arguments are not a JSON object")
-    return ToolReply(True, "taken")
+    return ToolReply(True, "received; it is checked now")

@@ -32,6 +32,7 @@ from fairwitness.agents.gateway.modes import (
 )
 from fairwitness.agents.gateway.token_estimate import BYTES_FOR_A_TOKEN
 from fairwitness.contracts.agents.model import ApiDialect
+from fairwitness.kit.redaction import redact_values
 
 T = TypeVar("T")
 
@@ -269,6 +270,10 @@ def _read(
         body: Any = load(raw.decode())
     except (InvalidJson, UnicodeDecodeError) as error:
         raise _BadRequest(400, f"the request is not JSON: {error}") from None
+    try:
+        body = redact_values(body)  # the last place before a model: an agent sends what its own tools saw
+    except RecursionError:
+        raise _BadRequest(400, "the request is nested too deeply") from None
     if not isinstance(body, dict):
         raise _BadRequest(400, "the request is not a JSON object")
     heard = CODECS[dialect].read(body)

@@ -19,6 +19,8 @@ class AnswerStream:
         self._pieces = pieces
         self._ended = ended
         self._is_closed = False
+        self.is_cut = False
+        """Whether we cut it off ourselves, because its budget is spent."""
 
     def __aiter__(self) -> "AnswerStream":
         return self

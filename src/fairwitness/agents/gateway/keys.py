@@ -21,6 +21,7 @@ import platformdirs
 
 from fairwitness.contracts.common.ids import is_safe_name
 from fairwitness.errors import NotReady, UsageError
+from fairwitness.kit.redaction import know
 
 FOLDER = "keys"
 """Folder in the user's configuration folder; each file in it bears the name of its provider."""
@@ -45,6 +46,7 @@ class Key:
             )
         self._secret = secret
         self.source = source
+        know(secret)
 
     def reveal(self) -> str:
         """Return the key itself, for the header of a request."""
@@ -222,6 +224,6 @@ def _refuse_foreign_links(path: Path) -> None:
         if not stat.S_ISLNK(status.st_mode):
             return
         if status.st_uid != os.geteuid():
-            raise NotReady(f"{path} is a link that somebody else made", next_step="remove it, and write a new file")
+            raise NotReady(f"{path} is a link that another user made", next_step="remove it, and write a new file")
         path = path.parent / path.readlink()
     raise NotReady(f"the key file is behind more than {_LINKS} links", next_step="put the key itself there")

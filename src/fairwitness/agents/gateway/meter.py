@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from fairwitness.agents.gateway.modes import FailedAnswer, Grant
+from fairwitness.agents.gateway.modes import Grant
 from fairwitness.contracts.agents.dispatch import DispatchLimits, Usage, UsageSource
 from fairwitness.contracts.agents.model import ModelUsage
 from fairwitness.errors import UsageError
@@ -47,11 +47,6 @@ class Hold:
 
     dispatch_id: str
     number: int
-
-
-@dataclass(frozen=True, slots=True)
-class LostAnswer(FailedAnswer):
-    """An error after the request was sent: the model may have answered, and the answer may cost money."""
 
 
 class Meter(Protocol):
@@ -231,7 +226,7 @@ def _fits(account: _Account, expected: ModelUsage, cost: int | None) -> BudgetRe
     if cost is None or account.cost is None:
         return BudgetRefusal(
             Capped.PRICE,
-            "this dispatch has a cap on money, and nobody knows what its model costs: set the model's price, "
+            "this dispatch has a cap on money, and the price of its model is unknown: set the model's price, "
             "or no cap on money",
             cap=limits.cost_micros,
         )
@@ -242,7 +237,7 @@ def _fits(account: _Account, expected: ModelUsage, cost: int | None) -> BudgetRe
 
 
 def _refusal(what: Capped, unit: str, cap: int, used: int, asked: int) -> BudgetRefusal:
-    reason = f"over budget: of {cap} {unit}, {used} are used or promised, and {asked} more were asked for"
+    reason = f"over budget: of {cap:,} {unit}, {used:,} are used or promised, and this call needs {asked:,}"
     return BudgetRefusal(what, reason, cap, used, asked)
 
 

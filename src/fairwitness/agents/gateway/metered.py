@@ -1,18 +1,20 @@
 """Meters a mode: reserves budget before a call, settles it before the agent reads the end, and cuts off at the limit.
 
-A complete turn is settled at the usage that the model's server reported. One that broke off is settled at what was
-reserved. One that gets longer than was reserved reserves more, and is cut off if the budget has no more.
+A complete turn is settled at the usage that the model's server reported. A stream that the provider broke off is
+settled at what had arrived, and an answer of which nothing is known at what was reserved. One that gets longer than was
+reserved reserves more, and is cut off if the budget has no more.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from fairwitness.agents.gateway.dialects import CODECS, observe
 from fairwitness.agents.gateway.dialects.base import sse
 from fairwitness.agents.gateway.dialects.observer import TurnObserver
-from fairwitness.agents.gateway.flow import AnswerStream, HeldEnd, close
-from fairwitness.agents.gateway.meter import BudgetRefusal, Hold, LostAnswer, Meter
+from fairwitness.agents.gateway.flow import AnswerStream, HeldEnd, StreamBroken, close
+from fairwitness.agents.gateway.meter import BudgetRefusal, Hold, Meter
 from fairwitness.agents.gateway.modes import (
     FailedAnswer,
     Mode,
@@ -21,9 +23,11 @@ from fairwitness.agents.gateway.modes import (
     NoAnswer,
     RawAnswer,
     TurnAnswer,
+    UpstreamFailure,
 )
 from fairwitness.agents.gateway.token_estimate import StreamTokens, estimate
 from fairwitness.contracts.agents.model import ApiDialect, ModelUsage
+from fairwitness.rules.provider_faults import MEANINGS, Charge, fault_of
 
 OVER_BUDGET = 402
 """The status when the budget is spent: one after which no agent retries."""
@@ -63,14 +67,16 @@ class MeteredMode:
         match answered:
             case TurnAnswer():
                 await call.settle(answered.turn.usage)
-            case LostAnswer() | NoAnswer():
+            case NoAnswer():
+                await call.lost()
+            case UpstreamFailure() if MEANINGS[fault_of(answered.reply)].charge is not Charge.NOTHING:
                 await call.lost()
             case FailedAnswer():
                 await call.release()
             case RawAnswer(status=status) if status >= 400:
                 await call.release()
             case RawAnswer():
-                return RawAnswer(answered.status, answered.headers, call.overheard(answered), answered.step)
+                return replace(answered, body=call.overheard(answered))
         return answered
 
     async def settle(self, hold: Hold, usage: ModelUsage, cost: int | None) -> None:
@@ -105,6 +111,7 @@ class _Call:
         self._hold = hold
         self._promised = promised
         self._is_settled = False
+        self._stream: AnswerStream | None = None
 
     async def settle(self, usage: ModelUsage | None) -> None:
         """Settle at the reported usage, or at the reservation if none was reported."""
@@ -133,24 +140,45 @@ class _Call:
             finally:
                 await close(raw.body)
 
-        return AnswerStream(self._pieces(raw, observer), ended)
+        self._stream = AnswerStream(self._pieces(raw, observer), ended)
+        return self._stream
 
     async def _pieces(self, raw: RawAnswer, observer: TurnObserver) -> AsyncIterator[bytes]:
-        gauge, end = StreamTokens(self._asked.dialect), HeldEnd(raw.headers, observer)
-        async for piece in raw.body:
-            is_held = end.holds(piece)
-            refusal = await self._more(gauge.feed(piece)) if end.is_stream else None
-            if refusal is not None:
-                yield _cut(self._asked.dialect, refusal)
-                return
-            if not is_held:
-                yield piece
+        gauge, end, said = StreamTokens(self._asked.dialect), HeldEnd(raw.headers, observer), 0
+        try:
+            async for piece in raw.body:
+                is_held = end.holds(piece)
+                said = gauge.feed(piece) if end.is_stream else 0
+                refusal = await self._more(said)
+                if refusal is not None:
+                    assert self._stream is not None
+                    self._stream.is_cut = True
+                    yield _cut(self._asked.dialect, refusal)
+                    return
+                if not is_held:
+                    yield piece
+        except StreamBroken:
+            if end.is_stream:
+                await self._settle_arrived(observer, said)
+            raise
         if observer.is_complete:
             await self.settle(_usage(observer))
+        elif end.is_stream:
+            await self._settle_arrived(observer, said)
         else:
             await self.lost(_usage(observer))
         for piece in end.held:
             yield piece
+
+    async def _settle_arrived(self, observer: TurnObserver, said: int) -> None:
+        """Settle a stream that the provider broke off: its input, and the output that had arrived."""
+        if not observer.has_begun and (observer.error or not said):
+            await self.release()  # there was no turn
+            return
+        partial = _usage(observer)
+        tokens_in = self._promised.tokens_in if partial is None else partial.tokens_in
+        tokens_out = said if partial is None else max(said, partial.tokens_out)
+        await self.settle(ModelUsage(tokens_in=tokens_in, tokens_out=tokens_out))
 
     async def _more(self, said: int) -> BudgetRefusal | None:
         short = said - self._promised.tokens_out

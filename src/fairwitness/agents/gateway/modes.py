@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from fairwitness.contracts.agents.model import ApiDialect, ModelTurn
+from fairwitness.rules.provider_faults import ProviderAnswer
 
+_NO_REPLY = ProviderAnswer(None)
 UNPARSED = "unparsed_arguments"
 """Arguments that are not a JSON object are kept as `{UNPARSED: their text}`, and sent as that text again."""
 
@@ -69,9 +71,9 @@ class ModelRequest:
     model: str
     stream: bool
     body: dict[str, Any]
-    """The parsed request."""
+    """The parsed request, without secrets."""
     raw: bytes = field(repr=False)
-    """The bytes of the request."""
+    """The bytes of the request, for sizes and hashes only: they may hold secrets."""
     path: str
     """The path on the dialect's own server, with the version prefix."""
     headers: Mapping[str, str]
@@ -107,6 +109,8 @@ class RawAnswer:
     headers: Mapping[str, str]
     body: AsyncIterator[bytes]
     step: int | None = None
+    pace: Mapping[str, str] = field(default_factory=dict)
+    """The provider's headers about its limits and about waiting; not for the agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,14 @@ class FailedAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Additional headers, such as `retry-after` or `x-should-retry`."""
     step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamFailure(FailedAnswer):
+    """An error of the provider, or of the way to it."""
+
+    reply: ProviderAnswer = _NO_REPLY
+    """By default the request was sent and not answered: the model may have answered, and that may cost money."""
 
 
 @dataclass(frozen=True, slots=True)

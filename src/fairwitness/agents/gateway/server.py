@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from fairwitness.contracts.agents.settings import GatewayLimits
 from fairwitness.errors import NotReady, UsageError
 
 _LONGEST_PATH = 107
@@ -22,6 +24,7 @@ _LONGEST_PATH = 107
 _BACKLOG = 128
 _PATIENCE = 1.0
 """Seconds for an answer to notice the disconnect, and again to end."""
+_LIMITS = GatewayLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,79 @@ class Served:
     url: str | None
     """`http://127.0.0.1:PORT`, without a trailing slash."""
     socket: Path | None
+
+
+class _TimedConnection(H11Protocol):
+    """A connection that ends if the agent does not: one timer for what is to come from it, one for what it must read.
+
+    While an answer is being made there is no limit here: a model may think for minutes, and the dispatch has its own
+    limit of time.
+    """
+
+    limits: GatewayLimits
+    _awaited: asyncio.TimerHandle | None = None
+    _is_idle = False
+    """Whether no byte of a further request has arrived."""
+    _unread: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Expect a whole request; refuse one connection too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            transport.abort()
+        else:
+            self._await(self.limits.request_s, is_idle=False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop both timers."""
+        self._stop_waiting()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Expect the rest of a request that begins; stop to wait when it is whole."""
+        if self._is_idle or self._awaited is None:
+            self._await(self.limits.request_s, is_idle=False)
+        super().data_received(data)
+        self._look_after()
+
+    def on_response_complete(self) -> None:
+        """Wait for another request."""
+        self._await(self.limits.idle_s, is_idle=True)
+        super().on_response_complete()
+        self._look_after()
+
+    def pause_writing(self) -> None:
+        """Expect the agent to read."""
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(self.limits.unread_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Note that the agent reads."""
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+        super().resume_writing()
+
+    def _await(self, seconds: float, *, is_idle: bool) -> None:
+        self._stop_waiting()
+        self._is_idle = is_idle
+        self._awaited = self.loop.call_later(seconds, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        self._is_idle = False
+        if self._awaited is not None:
+            self._awaited.cancel()
+            self._awaited = None
+
+    def _look_after(self) -> None:
+        cycle: RequestResponseCycle | None = self.cycle  # uvicorn's annotation leaves out that it may be None
+        if self.transport.is_closing():
+            if self.transport.get_write_buffer_size() and self._unread is None:
+                self._unread = self.loop.call_later(self.limits.unread_s, self.transport.abort)
+        elif cycle is not None and not cycle.more_body and not cycle.response_complete:
+            self._stop_waiting()
 
 
 class _Server(uvicorn.Server):
@@ -77,7 +153,9 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Any, *, socket: Path | None = None, tcp: bool = False) -> AsyncIterator[Served]:
+async def serving(
+    app: Any, *, socket: Path | None = None, tcp: bool = False, limits: GatewayLimits = _LIMITS
+) -> AsyncIterator[Served]:
     """Serve for the duration of the block: it listens inside, and has ended afterwards."""
     if socket is None and not tcp:
         raise UsageError("a gateway has to listen somewhere", next_step="give a socket, or ask for loopback")
@@ -91,7 +169,8 @@ async def serving(app: Any, *, socket: Path | None = None, tcp: bool = False) ->
             url = f"http://127.0.0.1:{opened[-1].getsockname()[1]}"
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=type("_LimitedConnection", (_TimedConnection,), {"limits": limits}),
+            timeout_keep_alive=int(limits.idle_s) + 1,  # ours is the first
             ws="none",
             lifespan="off",
             log_config=None,

@@ -14,20 +14,30 @@ from typing import TYPE_CHECKING
 
 from fairwitness.agents.gateway.flow import AnswerStream, StreamBroken, close, once
 from fairwitness.agents.gateway.keys import Eraser, Key
-from fairwitness.agents.gateway.meter import LostAnswer
-from fairwitness.agents.gateway.modes import FailedAnswer, Grant, ModelAnswer, ModelRequest, RawAnswer
+from fairwitness.agents.gateway.modes import (
+    FailedAnswer,
+    Grant,
+    ModelAnswer,
+    ModelRequest,
+    RawAnswer,
+    UpstreamFailure,
+)
 from fairwitness.agents.gateway.outgoing import Outgoing, Unsendable, outgoing
 from fairwitness.agents.gateway.pricing import Prices
 from fairwitness.contracts.agents.model import ApiDialect, ModelUsage
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.addresses import is_loopback, split
+from fairwitness.rules.provider_faults import ProviderAnswer
 
 if TYPE_CHECKING:
     import httpx
 
 _RETURNED = ("content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id")
 """The provider's headers that the agent gets: no cookie, no URL, nothing about the account."""
+_PACE = ("retry-after", "ratelimit")
+"""Parts of the names of headers that say how fast the provider may be asked."""
 _ERROR_LIMIT = 64 * 1024
+_UNSENT = ProviderAnswer(None, is_sent=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +145,14 @@ class PassMode:
         try:
             response = await client.send(request, stream=True)
         except (httpx.ConnectTimeout, httpx.PoolTimeout):
-            return FailedAnswer(504, f"{provider.name} could not be reached within {self._limits.connect_s:g} s")
+            problem = f"{provider.name} could not be reached within {self._limits.connect_s:g} s"
+            return UpstreamFailure(504, problem, reply=_UNSENT)
         except httpx.ConnectError:
-            return FailedAnswer(502, f"{provider.name} could not be reached")
+            return UpstreamFailure(502, f"{provider.name} could not be reached", reply=_UNSENT)
         except httpx.TimeoutException:
-            return LostAnswer(504, f"{provider.name} did not answer within {self._limits.silence_s:g} s")
+            return UpstreamFailure(504, f"{provider.name} did not answer within {self._limits.silence_s:g} s")
         except (httpx.HTTPError, httpx.InvalidURL):
-            return LostAnswer(502, f"the connection to {provider.name} broke before it had answered")
+            return UpstreamFailure(502, f"the connection to {provider.name} broke before it had answered")
         try:
             return await self._answered(provider, response)
         except BaseException:
@@ -153,16 +164,15 @@ class PassMode:
         if refused is not None:
             await response.aclose()
             return refused
-        headers = _returned(response, Eraser(provider.key))
+        status, headers, pace = response.status_code, _returned(response, Eraser(provider.key)), _pace(response)
         if response.is_success:
-            return RawAnswer(
-                response.status_code, headers, AnswerStream(self._pieces(provider, response), response.aclose)
-            )
+            body = AnswerStream(self._pieces(provider, response), response.aclose)
+            return RawAnswer(status, headers, body, pace=pace)
         said = await self._error(provider, response)
         await response.aclose()
         if said is None:
-            return FailedAnswer(response.status_code, f"{provider.name} answered {response.status_code}")
-        return RawAnswer(response.status_code, headers, once(said))
+            return UpstreamFailure(status, f"{provider.name} answered {status}", reply=ProviderAnswer(status))
+        return RawAnswer(status, headers, once(said), pace=pace)
 
     async def _error(self, provider: Provider, response: "httpx.Response") -> bytes | None:
         """Return the provider's error; None if it is too long or breaks off."""
@@ -241,15 +251,20 @@ def _returned(response: "httpx.Response", eraser: Eraser) -> dict[str, str]:
     return {name: value for name, value in found.items() if value.isascii() and value.isprintable()}
 
 
+def _pace(response: "httpx.Response") -> dict[str, str]:
+    return {name: value for name, value in response.headers.items() if any(part in name for part in _PACE)}
+
+
 def _refused(provider: Provider, response: "httpx.Response", largest: int) -> FailedAnswer | None:
     """Return why an answer is not passed on, or None."""
+    reply = ProviderAnswer(response.status_code)
     if 300 <= response.status_code < 400:
-        return FailedAnswer(502, f"{provider.name} tried to send us elsewhere, and is not followed")
+        return UpstreamFailure(502, f"{provider.name} tried to send us elsewhere, and is not followed", reply=reply)
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        return LostAnswer(502, f"{provider.name} packed its answer, which was not asked for")
+        return UpstreamFailure(502, f"{provider.name} packed its answer, which was not asked for", reply=reply)
     length = response.headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > largest:
-        return LostAnswer(502, f"{provider.name} wants to send more than {largest} bytes")
+        return UpstreamFailure(502, f"{provider.name} wants to send more than {largest} bytes", reply=reply)
     return None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from fairwitness.agents.data_files import read_files
+from fairwitness.agents.data_files import AGENTS, read_files, user_folder
 from fairwitness.contracts.agents.profile import AgentProfile
 
 FOLDER = Path(__file__).parent
@@ -15,4 +15,5 @@ def read_profiles(folder: Path) -> Mapping[str, AgentProfile]:
     return MappingProxyType({profile.name: profile for profile in read_files(folder, AgentProfile, named_by="name")})
 
 
-PROFILES: Mapping[str, AgentProfile] = read_profiles(FOLDER)
+PROFILES: Mapping[str, AgentProfile] = MappingProxyType({**read_profiles(FOLDER), **read_profiles(user_folder(AGENTS))})
+"""The bundled agents, and those of the person, which come first."""

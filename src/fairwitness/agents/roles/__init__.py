@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from fairwitness.agents.data_files import read_files
+from fairwitness.agents.data_files import ROLES as USER
+from fairwitness.agents.data_files import checked, read_files, read_tables, refused, user_folder
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
@@ -26,4 +27,24 @@ def read_roles(folder: Path) -> Mapping[Role, RoleSpec]:
     return MappingProxyType({role: described[role] for role in Role})
 
 
-ROLES: Mapping[Role, RoleSpec] = read_roles(FOLDER)
+_OWN = frozenset({"role", "title", "purpose", "prompt", "timeout_s", "budget", "turns", "model", "prompt_tokens"})
+"""What a person's file may say; the rest is what workflows rely on."""
+
+
+def with_own_roles(roles: Mapping[Role, RoleSpec], folder: Path) -> Mapping[Role, RoleSpec]:
+    """Return the roles with what a person's files say about them; a file names only what differs."""
+    known = {role.value: role for role in Role}
+    found = dict(roles)
+    for path, values in read_tables(folder):
+        if path.stem not in known:
+            raise refused(path, f"names no role; the roles are {', '.join(known)}")
+        for key in values:
+            if key not in _OWN:
+                raise refused(path, f"{key}: expected one of {', '.join(sorted(_OWN))}")
+        role = known[path.stem]
+        found[role] = checked(path, {**roles[role].plain(), "role": role.value, **values}, RoleSpec, "role")
+    return MappingProxyType(found)
+
+
+ROLES: Mapping[Role, RoleSpec] = with_own_roles(read_roles(FOLDER), user_folder(USER))
+"""Every role, as this package describes it and the person's files change it."""

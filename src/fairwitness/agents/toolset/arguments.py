@@ -85,7 +85,9 @@ class CreateFile(_OnPath):
 class ReplaceString(_OnPath):
     """One place in one file."""
 
-    old_string: Annotated[Body, Field(min_length=1, description="Exactly as it stands in the file, and only once.")]
+    old_string: Annotated[
+        Body, Field(min_length=1, description="Exactly as in the file, where it must occur only once.")
+    ]
     new_string: Body
 
 
@@ -115,6 +117,15 @@ class RunInTerminal(Arguments):
 
     def judged(self) -> dict[str, Any]:
         return {"argv": self.argv}
+
+
+class RunCheck(Arguments):
+    """One of the project's checks, or a part of it."""
+
+    check: Annotated[str, Field(min_length=1, max_length=120, description="The name of the check.")]
+    path: Annotated[
+        str | None, Field(max_length=500, description="Only this file, folder or test, if the check can be narrowed.")
+    ] = None
 
 
 class TerminalOutput(Arguments):
@@ -245,6 +256,7 @@ ARGUMENTS: Mapping[Tool, type[Arguments]] = {
     Tool.RUN_TESTS: Nothing,
     Tool.FIX_CONFLICT: ConflictResolution,
     Tool.EMIT_CR: EmitChangeRequest,
+    Tool.RUN_CHECK: RunCheck,
 }
 
 

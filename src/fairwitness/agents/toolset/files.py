@@ -12,6 +12,7 @@ from fairwitness.agents.toolset.model import TEXT_LIMIT, ToolFailed
 from fairwitness.agents.toolset.plain import one_line, short_line, spelled
 from fairwitness.agents.toolset.tree import WorktreeFiles, name_problem
 from fairwitness.errors import StoreError
+from fairwitness.kit.redaction import MARK, redact_forms
 
 LINES_LIMIT = 1_000
 """Lines of one result."""
@@ -23,7 +24,7 @@ _ROOM = TEXT_LIMIT - 1_000
 
 def read_file(tree: WorktreeFiles, asked: ReadFile) -> str:
     """Return lines of a file with their numbers."""
-    text = tree.read_text(asked.path)
+    text = redact_forms(tree.read_text(asked.path))  # before lines are chosen: a secret may have several
     if not text:
         return f"{asked.path} is empty"
     lines = split_lines(text)
@@ -85,10 +86,22 @@ def create_file(tree: WorktreeFiles, asked: CreateFile) -> str:
     before = tree.kind(asked.path)
     if before == "folder":
         raise ToolFailed(f"{asked.path} is a folder")
+    if MARK.search(asked.content):
+        old = tree.read(asked.path).decode("utf-8", "replace") if before == "file" else ""
+        _refuse_marks(asked.content, old, asked.path)
     data = to_bytes(asked.content)
     tree.write(asked.path, data)
     lines = len(split_lines(asked.content)) if asked.content else 0
     return f"{'replaced' if before == 'file' else 'created'} {asked.path} ({lines} {'line' if lines == 1 else 'lines'})"
+
+
+def _refuse_marks(new: str, old: str, path: str) -> None:
+    """Refuse to write the mark of a secret that an agent was not shown: the secret would be lost."""
+    for mark in MARK.findall(new):
+        if mark not in old:
+            raise ToolFailed(
+                f"{path}: {mark} stands for a secret that is not shown; change the lines around it with replace_string"
+            )
 
 
 def to_bytes(text: str) -> bytes:
@@ -153,6 +166,7 @@ def _replaced(text: str, asked: ReplaceString) -> tuple[str, int]:
     count = _count(text, old)
     if count != 1:
         raise ToolFailed(_not_once(asked, count))
+    _refuse_marks(new, text, asked.path)
     place = text.index(old)
     return f"{text[:place]}{new}{text[place + len(old) :]}", text.count("\n", 0, place) + 1
 
@@ -168,8 +182,10 @@ def _count(text: str, part: str) -> int:
 def _not_once(asked: ReplaceString, count: int) -> str:
     if count:
         often = f"{count} times" if count < _COUNTED else f"{_COUNTED} times or more"
-        return f"{asked.path}: old_string stands there {often}; give more of what is around it"
+        return f"{asked.path}: old_string occurs {often}; give more of what is around it"
     lines = asked.old_string.split("\n")
+    if MARK.search(asked.old_string):
+        return f"{asked.path}: old_string holds the mark of a secret that is not shown; give the lines around it"
     if all(_NUMBERED.match(line) for line in lines if line):
         return f"{asked.path}: old_string does not stand there; leave out the line numbers"
     return f"{asked.path}: old_string does not stand there (0 times)"

@@ -53,6 +53,11 @@ class CommandEnvironment:
     """The weakest sandbox that is acceptable."""
 
 
+NO_SURROUNDINGS = CommandEnvironment()
+Surroundings = Callable[[], CommandEnvironment]
+"""Returns the environment of commands when the first one is run: preparing it may take a while."""
+
+
 class ToolFailed(Exception):
     """A tool failed; the message is a sentence for the model."""
 

@@ -9,6 +9,7 @@ from fairwitness.agents.toolset.arguments import ARGUMENTS
 from fairwitness.agents.toolset.model import ToolSpec
 from fairwitness.agents.toolset.plain import one_line
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
+from fairwitness.rules.tool_policy import runnable
 
 _WRITES = frozenset({Tool.CREATE_FILE, Tool.REPLACE_STRING, Tool.MULTI_REPLACE})
 _LISTED = 30
@@ -20,8 +21,8 @@ WORDS: Mapping[Tool, str] = {
     Tool.SEMANTIC_SEARCH: "Find code by what it is about.",
     Tool.FILE_SEARCH: "Find files by a glob. Files that git ignores are passed over.",
     Tool.CREATE_FILE: "Write a whole file, with the folders it needs; what stood there before is replaced.",
-    Tool.REPLACE_STRING: "Replace a text that stands exactly once in a file.",
-    Tool.MULTI_REPLACE: "Make several replacements, each of a text that stands exactly once: all of them or none.",
+    Tool.REPLACE_STRING: "Replace a text that occurs exactly once in a file.",
+    Tool.MULTI_REPLACE: "Make several replacements, each of a text that occurs exactly once: all of them or none.",
     Tool.RUN_IN_TERMINAL: (
         "Run one program with its arguments at the worktree's root. There is no shell: no pipes, no redirection, "
         "no variables, no second command."
@@ -40,6 +41,10 @@ WORDS: Mapping[Tool, str] = {
     Tool.RUN_TESTS: "Run the project's tests on the merged tree.",
     Tool.FIX_CONFLICT: "Write a conflicting file as it should be.",
     Tool.EMIT_CR: "Ask for a change of the plan.",
+    Tool.RUN_CHECK: (
+        "Run a check of this project on the files as they are now, exactly as your work will be judged, and show what "
+        "fails."
+    ),
 }
 
 
@@ -49,7 +54,9 @@ def offer(tool: Tool, role: Role, scope: Scope) -> ToolSpec:
     if tool in _WRITES:
         words += f" You may write: {_listed(writable(role, scope))}."
     elif tool is Tool.RUN_IN_TERMINAL:
-        words += f" You may run what begins with: {_listed(runnable(role, scope))}."
+        words += f" You may run: {', '.join(runnable(POLICIES[role]))}."
+    elif tool is Tool.RUN_CHECK:
+        words += f" The checks: {_listed(scope.checks)}."
     elif tool is Tool.AGENT:
         words += f" You may start: {_listed(sorted(POLICIES[role].spawns))}."
     return ToolSpec(tool.value, words, schema(tool))
@@ -60,12 +67,6 @@ def writable(role: Role, scope: Scope) -> list[str]:
     policy = POLICIES[role]
     documents = [f"{scope.folder}/{output}" for output in policy.outputs if scope.folder]
     return [*documents, *(scope.writes if policy.source else ())]
-
-
-def runnable(role: Role, scope: Scope) -> list[str]:
-    """Return the beginnings of commands that a role may run."""
-    policy = POLICIES[role]
-    return [" ".join(argv) for argv in (*policy.programs, *(scope.commands if policy.project_commands else ()))]
 
 
 def _listed(items: Iterable[str]) -> str:

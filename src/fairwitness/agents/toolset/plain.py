@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from fairwitness.agents.toolset.model import TEXT_LIMIT
+from fairwitness.kit.redaction import redact_forms
 
 _CODES = re.compile(
     r"\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)"  # titles and links
@@ -71,8 +72,8 @@ class PathVeil:
         self._root = re.compile(f"(?:{either})(?![\\w-]|\\.\\w)")  # not a longer name that begins the same
 
     def over(self, text: str, limit: int = TEXT_LIMIT) -> str:
-        """Return a result for a model."""
-        return head_and_tail(spelled(self._root.sub(".", text)), limit)
+        """Return a result for a model, without secrets."""
+        return head_and_tail(spelled(self._root.sub(".", redact_forms(text))), limit)
 
     def relative(self, path: str) -> str:
         """Return a path relative to the worktree, without empty parts; a path elsewhere is not changed."""

@@ -23,6 +23,7 @@ from fairwitness.agents.toolset.globs import matches
 from fairwitness.agents.toolset.model import ToolCancelled, ToolFailed
 from fairwitness.agents.toolset.plain import one_line, spelled
 from fairwitness.agents.toolset.tree import Walk, WorktreeFiles
+from fairwitness.kit.redaction import redact_forms
 
 SEARCH_S = 10.0
 """Seconds that one search may take."""
@@ -100,8 +101,9 @@ class _Texts:
             if total > SEARCHED_BYTES:
                 self.notes.append(f"only the first {SEARCHED_BYTES >> 20} MiB were searched; name a folder or a glob")
                 break
-            yield f"{path}\t{len(data)}\n".encode()
-            yield data
+            shown = redact_forms(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            yield f"{path}\t{len(shown)}\n".encode()
+            yield shown
         if passed:
             self.notes.append(f"{passed} files could not be searched: too large, links, or gone")
 

@@ -4,13 +4,16 @@ import os
 import signal
 import threading
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 from fairwitness.agents.toolset.files import split_lines, window
-from fairwitness.agents.toolset.model import CommandEnvironment, ToolCancelled, ToolFailed
+from fairwitness.agents.toolset.model import CommandEnvironment, Surroundings, ToolCancelled, ToolFailed
 from fairwitness.agents.toolset.plain import head_and_tail, one_line, spelled, without_codes
 from fairwitness.contracts.common.sandbox import Command, Confined, Confinement, End, SandboxLimits, Violation
-from fairwitness.errors import UsageError
+from fairwitness.errors import UnsafePath, UsageError
+from fairwitness.kit.redaction import redact_forms
+from fairwitness.kit.safe_open import HeldFolder
 from fairwitness.sandbox.checked_command import PATH
 from fairwitness.sandbox.runner import Finished, Runner
 
@@ -23,18 +26,21 @@ _SHOWN_VIOLATIONS = 10
 class Terminal:
     """Runs commands and keeps the output of the last one."""
 
-    def __init__(self, worktree: Path, runner: Runner, surroundings: CommandEnvironment, *, writable: bool) -> None:
-        self._worktree, self._runner, self._surroundings = worktree, runner, surroundings
+    def __init__(self, worktree: Path, runner: Runner, surroundings: Surroundings, *, writable: bool) -> None:
+        self._worktree, self._runner, self._find_surroundings = worktree, runner, surroundings
+        self._held = HeldFolder(worktree)
         self._writable = writable
         self._last: list[str] | None = None
 
     def run(self, argv: tuple[str, ...], cancel: threading.Event) -> str:
         """Run a command that the policy allowed and return its result, also if the command failed."""
+        self._require_worktree()
         program = self._program(argv[0])
         try:
             finished = self._runner.run(self._command(program, argv), cancel=cancel)
         except UsageError as error:
             raise ToolFailed(f"it was not run: {error.what}") from None
+        self._require_worktree()
         result = finished.result
         if result.end is End.CANCELLED:
             raise ToolCancelled
@@ -45,9 +51,16 @@ class Terminal:
             return text
         raise ToolFailed(text, violations=result.violations)
 
+    def _require_worktree(self) -> None:
+        """Raise `ToolFailed` if the worktree was replaced: a command would run in another folder."""
+        try:
+            self._held.check()
+        except UnsafePath as error:
+            raise ToolFailed(error.what) from None
+
     def keep(self, text: str) -> str:
         """Keep and return the output of a command that was answered elsewhere."""
-        plain = without_codes(text)
+        plain = redact_forms(without_codes(text))
         self._last = split_lines(plain)
         return head_and_tail(spelled(plain), _OUT_ROOM) or "no output"
 
@@ -59,6 +72,10 @@ class Terminal:
             return "no output"
         shown, first, last = window(self._last, start, end, "the output")
         return "\n".join([f"lines {first} to {last} of {len(self._last)}", *shown])
+
+    @cached_property
+    def _surroundings(self) -> CommandEnvironment:
+        return self._find_surroundings()
 
     def _command(self, program: str, argv: tuple[str, ...]) -> Command:
         around = self._surroundings
@@ -78,24 +95,25 @@ class Terminal:
             purpose="a command of an agent",
         )
 
+    @property
+    def _path(self) -> str:
+        return self._surroundings.env.get("PATH", PATH)
+
     def _program(self, name: str) -> str:
         """Return the absolute path of a program; a bare name is looked up on PATH, never in the worktree."""
         if "/" in name:
             path = Path(self._worktree, name)
             found = str(path) if _is_program(path) else None
         else:
-            folders = self._surroundings.env.get("PATH", PATH).split(os.pathsep)
-            places = (Path(folder, name) for folder in folders if folder.startswith("/"))
+            places = (Path(folder, name) for folder in self._path.split(os.pathsep) if folder.startswith("/"))
             found = next((str(place) for place in places if _is_program(place)), None)
         if found is None:
-            raise ToolFailed(f"there is no program {one_line(name)} here")
+            raise ToolFailed(f"there is no program {one_line(name)} here; it is looked for in {self._path}")
         return found
 
     def _told(self, finished: Finished) -> str:
         result = finished.result
-        half = result.limits.output_kept - result.limits.output_kept // 2
-        out = _text(finished.stdout, result.stdout.total, half)
-        err = _text(finished.stderr, result.stderr.total, half)
+        out, err = _text(finished.stdout), _text(finished.stderr)
         self._last = [*split_lines(out), *(["stderr:", *split_lines(err)] if err.strip() else [])] if out + err else []
         parts = [_ending(result), *_violations(result.violations)]
         for name, text, space in (("stdout", out, _OUT_ROOM), ("stderr", err, _ERR_ROOM)):
@@ -110,12 +128,8 @@ def _is_program(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 
 
-def _text(kept: bytes, total: int, head: int) -> str:
-    """Return the kept part of a stream, with a mark where bytes are missing."""
-    if total > len(kept):
-        missing = f"\n[… {total - len(kept)} bytes left out …]\n".encode()
-        kept = kept[:head] + missing + kept[head:]
-    return without_codes(kept.decode("utf-8", "replace"))
+def _text(kept: bytes) -> str:
+    return redact_forms(without_codes(kept.decode("utf-8", "replace")))  # without codes, more is recognized
 
 
 def _ending(result: Confined) -> str:

@@ -18,6 +18,7 @@ from fairwitness.agents.toolset.files import create_file, list_dir, multi_replac
 from fairwitness.agents.toolset.model import (
     CommandEnvironment,
     GitReader,
+    Surroundings,
     ToolCancelled,
     ToolFailed,
     ToolResult,
@@ -53,7 +54,6 @@ COMMANDS_AT_ONCE = 4
 _NAMES = frozenset(tool.value for tool in Tool)
 _TARGET = 2_000
 _SHOWN_VIOLATIONS = 10
-_ALONE = CommandEnvironment()
 _NO_SOURCES: Mapping[Tool, ToolSource] = {}
 
 
@@ -67,7 +67,7 @@ class Toolbox:
         scope: Scope,
         worktree: Path,
         runner: Runner,
-        surroundings: CommandEnvironment = _ALONE,
+        surroundings: Surroundings = CommandEnvironment,
         sources: Mapping[Tool, ToolSource] = _NO_SOURCES,
         git: GitReader | None = None,
         denied: Callable[[Denial], None] | None = None,
@@ -80,7 +80,9 @@ class Toolbox:
             raise UsageError(f"{min(doubled)} is answered by the toolset itself", next_step="leave out its source")
         self.role, self.scope, self.worktree = role, scope, worktree
         self._sources, self._git, self._denied = dict(sources), git, denied
-        self._tree, self._veil = WorktreeFiles(worktree), PathVeil(worktree)
+        self.tree, self._veil = WorktreeFiles(worktree), PathVeil(worktree)
+        """The files, through the folder as it was opened here; a second opening could meet another folder."""
+        self.surroundings = surroundings
         self._terminal = Terminal(worktree, runner, surroundings, writable=POLICIES[role].source)
         self._denials: list[Denial] = []
         self._files, self._commands = asyncio.Semaphore(1), asyncio.Semaphore(COMMANDS_AT_ONCE)
@@ -129,6 +131,7 @@ class Toolbox:
         if self._working:
             await asyncio.wait(set(self._working))
         self._pool.shutdown(wait=False)
+        self.tree.close()
 
     def _has(self, tool: Tool) -> bool:
         return tool in POLICIES[self.role].tools and (tool in OWN_TOOLS or tool in self._sources)
@@ -200,19 +203,19 @@ class Toolbox:
     def _work(self, arguments: given.Arguments, cancel: threading.Event) -> str:
         match arguments:
             case given.ReadFile():
-                return read_file(self._tree, arguments)
+                return read_file(self.tree, arguments)
             case given.ListDir():
-                return list_dir(self._tree, arguments)
+                return list_dir(self.tree, arguments)
             case given.GrepSearch():
-                return grep_search(self._tree, arguments, cancel)
+                return grep_search(self.tree, arguments, cancel)
             case given.FileSearch():
-                return file_search(self._tree, arguments, cancel)
+                return file_search(self.tree, arguments, cancel)
             case given.CreateFile():
-                return create_file(self._tree, arguments)
+                return create_file(self.tree, arguments)
             case given.ReplaceString():
-                return replace_string(self._tree, arguments)
+                return replace_string(self.tree, arguments)
             case given.MultiReplace():
-                return multi_replace(self._tree, arguments.replacements)
+                return multi_replace(self.tree, arguments.replacements)
             case given.RunInTerminal():
                 return self._terminal.run(arguments.argv, cancel)
             case given.TerminalOutput():

@@ -1,6 +1,7 @@
 """The files of one worktree, opened part by part without following links and without blocking on a pipe.
 
-A file that cannot be read or written gives a sentence; nothing behind a planted link is read or written.
+A file that cannot be read or written gives a sentence; nothing behind a planted link is read or written. The worktree
+itself is opened once: if its folder is replaced, every later call is refused.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from fairwitness.agents.toolset.globs import Ignored
 from fairwitness.agents.toolset.model import FILE_LIMIT, ToolCancelled, ToolFailed
 from fairwitness.errors import NotStored, StoreError
 from fairwitness.kit.files import Entry, list_folder, read_plain, replace_file
-from fairwitness.kit.safe_open import PLAIN, OpenFolder
+from fairwitness.kit.safe_open import PLAIN, HeldFolder, OpenFolder
 from fairwitness.rules.tool_policy import path_problem
 
 _IGNORE_LIMIT = 256 << 10
@@ -37,12 +38,24 @@ def name_problem(path: str) -> str | None:
 class WorktreeFiles:
     """The files of a worktree, by paths that the policy allowed."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, worktree: Path) -> None:
+        self.root = HeldFolder(worktree)
+
+    def check(self) -> None:
+        """Raise `ToolFailed` if the worktree's folder was replaced."""
+        try:
+            self.root.check()
+        except StoreError as error:
+            raise ToolFailed(error.what) from None
+
+    def close(self) -> None:
+        """Close the worktree; later calls fail."""
+        self.root.close()
 
     def kind(self, path: str) -> Literal["file", "folder", "none"]:
         """Return what is at a path; a link, a pipe or a device is refused."""
         if path == ".":
+            self.check()
             return "folder"
         try:
             with OpenFolder("look at", self.root, path) as place:

@@ -1,6 +1,7 @@
 """A trial of one role on a bundled repository, with real git, sandbox and agent and none of the person's files."""
 
 import asyncio
+import hashlib
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from fairwitness.app.assembly.backends import backend as backend_named
 from fairwitness.app.assembly.backends import runner
 from fairwitness.app.assembly.models import GatewayModels, NoModels, route_of
 from fairwitness.app.settings.agents import CASSETTE, role_named
+from fairwitness.app.state import scratch_root
 from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchOutcome, Probe, PromptSection
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
@@ -27,11 +29,13 @@ from fairwitness.contracts.common.budgets import NO_CAPS
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.document import SignedDocument
+from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, spell, system_clock
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition, dispatch
 from fairwitness.runs.dispatch.budget_account import budget_of, of_dispatches
@@ -39,8 +43,10 @@ from fairwitness.runs.dispatch.events import NoEvents
 from fairwitness.runs.dispatch.git_reader import git_reader
 from fairwitness.runs.dispatch.meter import RunMeter
 from fairwitness.runs.dispatch.model import Models
+from fairwitness.runs.shared.agent_checks import AgentChecks, with_checks
 from fairwitness.sandbox import locked_tmp
 from fairwitness.store.artifacts import Store
+from fairwitness.verify.subject import VerifyDeps
 
 FILES = {
     ".gitignore": "__pycache__/\n",
@@ -68,7 +74,6 @@ CHANGE = """\
 +def shipping(total):
 +    return 0 if total > 50 else 5
 """
-TESTS = ("python3", "-m", "unittest")
 TASKS = {
     Role.INTAKE: "Say what is doubtful about the request.",
     Role.RESEARCHER: "Report what has to be known about this repository before the request is carried out.",
@@ -136,7 +141,6 @@ def brief_of(spec: RoleSpec, instance: str, *, run_id: str, dispatch_id: str, mo
         scope=Scope(
             folder=_FOLDERS[spec.workflow],
             writes=("shop.py", "test_*.py") if policy.source else (),
-            commands=(TESTS,) if policy.project_commands else (),
         ),
         known=_known(spec, instance, moment),
     )
@@ -238,7 +242,9 @@ def _tried(request: TrialRequest, folder: Path, watcher: OnHappening | None, clo
     if not spec.is_dispatched:
         raise UsageError(f"{spec.role.value} is never dispatched: it is this program", next_step="try another role")
     instance = instance_of(spec, request.instance)
-    settings, _ = settings_of(request.where)
+    read = settings_of(request.where)
+    read.refuse_held(request.agents)
+    settings = read.settings
     choice = chosen(spec, instance, settings, request.agents, Prober(settings))
     cassette = request.cassette or _bundled(spec.role) if choice.agent == CASSETTE else None
     backend = backend_named(choice.agent, settings, cassette=cassette)
@@ -254,14 +260,15 @@ def _tried(request: TrialRequest, folder: Path, watcher: OnHappening | None, clo
     shadow = Shadow.open(folder / "state" / "git", repository)
     commit = repository.commit("HEAD")
     worktree = Worktrees(repository, shadow, folder / "worktrees").create(run_id, spec.role.value, 1, commit)
-    with closing(Ledger.open_file(folder / "state" / "evidence.db", clock=clock)) as ledger:
+    with closing(Ledger.open_file(folder / "state" / "evidence.db", clock=clock, is_anchored=False)) as ledger:
         context = DispatchContext(
             ledger=ledger,
-            store=Store(folder / "state"),
+            store=Store(folder / "state", private=True),
             shadow=shadow,
             caps=NO_CAPS,
             recorder=NoEvents(),
             clock=clock,
+            disk=DiskWatch((folder / "state",)),
         )
         deps = DispatchDeps(
             backend=backend,
@@ -273,6 +280,19 @@ def _tried(request: TrialRequest, folder: Path, watcher: OnHappening | None, clo
             git=git_reader(repository, shadow, worktree.folder, commit),
             watcher=watcher,
         )
+        verify = VerifyDeps(
+            repository=repository,
+            runner=sandbox,
+            shadow=shadow,
+            ledger=ledger,
+            state=folder / "state",
+            scratch=scratch_root(folder / "state", sandbox.tier),
+            settings=VerifySettings(),
+            digest=hashlib.sha256(b"").hexdigest(),
+            clock=clock,
+        )
+        base_tree = repository.tree_of(commit)
+        deps = with_checks(deps, spec.role, AgentChecks(verify, run_id, worktree.folder, base_tree))
         brief = brief_of(spec, instance, run_id=run_id, dispatch_id=DISPATCH, moment=spell(clock()))
         done: Dispatched = asyncio.run(dispatch(context, spec, brief, DispatchPosition("try"), deps))
     return TrialResult(
@@ -304,7 +324,9 @@ def _models(choice: ModelChoice, settings: AgentsSettings, probe: Probe, ledger:
     if probe.kind == "cassette":
         return NoModels()
     meter = RunMeter(lambda: budget_of(NO_CAPS, of_dispatches(lambda kind: ledger.observations(run_id, kind))))
-    return GatewayModels(route_of(choice.agent, choice.model, settings), meter, tcp=probe.kind == "api")
+    return GatewayModels(
+        route_of(choice.agent, choice.model, settings), meter, tcp=probe.kind == "api", limits=settings.gateway
+    )
 
 
 def _recorded(records: Path, wanted: Path | None) -> str | None:

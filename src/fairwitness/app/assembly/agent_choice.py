@@ -3,18 +3,20 @@
 from functools import cache
 from pathlib import Path
 
+from fairwitness.agents.data_files import own_prices
 from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly.backends import probe_agent
 from fairwitness.app.repository import repository_root
-from fairwitness.app.settings.agents import agents_settings, choose
+from fairwitness.app.settings.agents import AgentsReading, agents_settings, choose
 from fairwitness.contracts.agents.dispatch import Probe
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
 from fairwitness.errors import UsageError
 
 
-def settings_of(where: Path) -> tuple[AgentsSettings, str]:
-    """Return the agent settings for a folder, which need not be a repository."""
+def settings_of(where: Path) -> AgentsReading:
+    """Return the agent settings for a folder, which need not be a repository; `UsageError` if a price is wrong."""
+    own_prices()
     return agents_settings(repository_root(where), ROLES)
 
 

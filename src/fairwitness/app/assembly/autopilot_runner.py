@@ -32,7 +32,9 @@ def autopilot_runner_of(
     log = AutopilotLog(ledger, run_id, clock=clock)
     order = log.order()
     caps = autopilot_caps(order, log.budget())
-    return autopilot_runner(log, RunParts(repository, ledger, run_id, order, order.retry, caps=caps, clock=clock))
+    lines = {kind.value: line for kind, line in order.commands.items() if line is not None}
+    parts = RunParts(repository, ledger, run_id, order, order.retry, caps=caps, lines=lines, clock=clock)
+    return autopilot_runner(log, parts)
 
 
 def autopilot_runner(log: AutopilotLog, parts: RunParts) -> AutopilotRunner:

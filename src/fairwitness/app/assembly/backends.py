@@ -86,7 +86,7 @@ def backend(
 
         return AcpBackend(PROFILES[name])
     if name == API or name in settings.backend:
-        from fairwitness.agents.backends.api import ApiBackend
+        from fairwitness.agents.backends.api import QUIET_S, ApiBackend
         from fairwitness.contracts.common.policy import RetryPolicy
         from fairwitness.rules.feature_retry import retries_inside
 
@@ -95,6 +95,7 @@ def backend(
             name=name,
             dialect=SELLERS[said.provider].dialect if said is not None else None,
             waits=lambda cause: retries_inside(cause, policy),
+            quiet_s=QUIET_S + settings.gateway.provider_wait_s,  # the gateway may wait for the provider first
         )
     known = (*PROFILES, API, CASSETTE, *(other for other in settings.backend if other not in PROFILES))
     raise UsageError(f"there is no agent {name!r}", next_step=f"choose one of {', '.join(known)}")

@@ -1,17 +1,21 @@
 """The engine of a repository, and the runners that its flows need."""
 
 import asyncio
+import contextlib
+import math
 import os
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairwitness.app.repository import URL
-from fairwitness.app.state import ledger_in, scratch_root, state_of
+from fairwitness.app.repository import URL, database_wait_s
+from fairwitness.app.state import ledger_in, scratch_root, state_of, worker_ledger_in
 from fairwitness.contracts.common.vocabulary import Workflow
+from fairwitness.errors import FairWitnessError, UsageError, is_machine_fault
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.kit.disk_watch import PATIENCE_S, DiskWatch
 from fairwitness.ledger.ledger import Ledger
 
 if TYPE_CHECKING:  # imported late: beginning or reading a run needs no engine
@@ -32,6 +36,8 @@ FLOWS = {
 }
 """The flow that executes a run, by workflow."""
 ENGINE = "engine.db"
+DISK_WAIT = "FAIRWITNESS_DISK_WAIT"
+"""The variable that says how many minutes a run waits for a full disk before it is interrupted."""
 CAP = 5
 """The maximum number of concurrent children of one worker: four attempts and a merge."""
 
@@ -41,13 +47,29 @@ EngineCallback = Callable[[str, str], None]
 
 def build_engine(root: Path, *, on_event: EngineCallback | None = None) -> "DbosEngine":
     """Return the engine of a repository, on its file or on the server that `FAIRWITNESS_DATABASE_URL` names."""
+    from fairwitness.db.postgres import Outage
     from fairwitness.engine.dbos_engine import DbosEngine
+    from fairwitness.engine.leases import FenceHolder
 
-    factory = RunnerFactory(root)
+    outage, fences = Outage(database_wait_s()), FenceHolder()
+    factory = RunnerFactory(root, open_ledger=partial(worker_ledger_in, outage=outage, fences=fences))
     flows = factory.flows()
     if on_event is not None:
         flows = {name: _reporting(body, on_event) for name, body in flows.items()}
-    return DbosEngine(os.environ.get(URL) or state_of(factory.repository) / ENGINE, flows, cap=CAP)
+    place = os.environ.get(URL) or factory.state / ENGINE
+    return DbosEngine(place, flows, cap=CAP, disk=factory.disk, outage=outage, fences=fences)
+
+
+def _disk_wait_s() -> float:
+    """Return how long runs wait for a full disk before they are interrupted."""
+    said = os.environ.get(DISK_WAIT, "").strip()
+    try:
+        minutes = float(said) if said else PATIENCE_S / 60
+    except ValueError:
+        minutes = math.nan
+    if not 0 <= minutes < math.inf:
+        raise UsageError(f"{DISK_WAIT} is {said!r}", next_step="set it to a number of minutes, such as 15")
+    return minutes * 60
 
 
 def _reporting(body: "Body", on_event: EngineCallback) -> "Body":
@@ -58,8 +80,8 @@ def _reporting(body: "Body", on_event: EngineCallback) -> "Body":
         except asyncio.CancelledError:
             on_event("let go of", flow.run_id)
             raise
-        except Exception:
-            on_event("failed at", flow.run_id)
+        except Exception as error:
+            on_event("interrupted at" if is_machine_fault(error) else "failed at", flow.run_id)
             raise
         on_event("finished", flow.run_id)
         return value
@@ -70,8 +92,11 @@ def _reporting(body: "Body", on_event: EngineCallback) -> "Body":
 class RunnerFactory:
     """Creates the runners of one repository's runs when they are first needed."""
 
-    def __init__(self, root: Path, *, clock: Clock = system_clock) -> None:
+    def __init__(
+        self, root: Path, *, clock: Clock = system_clock, open_ledger: Callable[..., Ledger] = ledger_in
+    ) -> None:
         self.repository = Repository.open(root)
+        self._open_ledger = open_ledger
         self._clock = clock
         self._forge_runners: dict[str, ForgeRunner] = {}
         self._feature_runners: dict[str, FeatureRunner] = {}
@@ -95,18 +120,26 @@ class RunnerFactory:
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger of the repository; open until the process ends."""
-        return ledger_in(self._state, clock=self._clock)
+        return self._open_ledger(self.state, self.repository, clock=self._clock)
 
     @cached_property
-    def _state(self) -> Path:
+    def state(self) -> Path:
+        """The state folder of the repository."""
         return state_of(self.repository)
+
+    @cached_property
+    def disk(self) -> DiskWatch:
+        """The disks that runs of this repository write to."""
+        return DiskWatch((self.state, self.repository.common_dir), limit_s=_disk_wait_s())
 
     def forge_runner(self, run_id: str) -> "ForgeRunner":
         """Return the runner of a forge run."""
         if run_id not in self._forge_runners:
             from fairwitness.app.assembly.forge_runner import forge_runner_of
 
-            self._forge_runners[run_id] = forge_runner_of(self.repository, self.ledger, run_id, clock=self._clock)
+            self._forge_runners[run_id] = forge_runner_of(
+                self.repository, self._taken_up(run_id), run_id, clock=self._clock
+            )
         return self._forge_runners[run_id]
 
     def feature_runner(self, run_id: str) -> "FeatureRunner":
@@ -114,7 +147,9 @@ class RunnerFactory:
         if run_id not in self._feature_runners:
             from fairwitness.app.assembly.feature_runner import feature_runner_of
 
-            self._feature_runners[run_id] = feature_runner_of(self.repository, self.ledger, run_id, clock=self._clock)
+            self._feature_runners[run_id] = feature_runner_of(
+                self.repository, self._taken_up(run_id), run_id, clock=self._clock
+            )
         return self._feature_runners[run_id]
 
     def autopilot_runner(self, run_id: str) -> "AutopilotRunner":
@@ -123,9 +158,15 @@ class RunnerFactory:
             from fairwitness.app.assembly.autopilot_runner import autopilot_runner_of
 
             self._autopilot_runners[run_id] = autopilot_runner_of(
-                self.repository, self.ledger, run_id, clock=self._clock
+                self.repository, self._taken_up(run_id), run_id, clock=self._clock
             )
         return self._autopilot_runners[run_id]
+
+    def _taken_up(self, run_id: str) -> Ledger:
+        """Return the ledger; the head of the run is anchored, because a killed process may not have come to that."""
+        with contextlib.suppress(FairWitnessError):  # the next anchor covers it
+            self.ledger.anchor(run_id)
+        return self.ledger
 
     def _ports_for(self, order: "AttemptOrder | MergeOrder") -> "GraphPorts":
         """Return the ports of a graph. A run with one graph is a forge run; else the order names the graph."""
@@ -145,6 +186,6 @@ class RunnerFactory:
         from fairwitness.git.shadow import Shadow
         from fairwitness.git.worktrees import Worktrees
 
-        shadow = Shadow.open(self._state / "git", self.repository)
-        context = scratch_root(self._state, sandbox_runner().tier)
+        shadow = Shadow.open(self.state / "git", self.repository)
+        context = scratch_root(self.state, sandbox_runner().tier)
         return Worktrees(self.repository, shadow, context / "worktrees", prefix=prefix)

@@ -50,5 +50,5 @@ def feature_parts(
 
 def feature_runner(context: FeatureContext, parts: RunParts) -> FeatureRunner:
     """Return the runner of a feature run that consists of these parts."""
-    briefs = FeatureBriefs(context, parts.commands(context.order.base_commit), Memory(context.kept).boxed())
+    briefs = FeatureBriefs(context, Memory(context.kept).boxed())
     return FeatureRunner(context, parts.repo, parts.caller, briefs, parts.verify, parts.prove)

@@ -1,6 +1,7 @@
 """Assembles the runner of a forge run from its recorded order."""
 
 from fairwitness.app.assembly.parts import RunParts, caps_of
+from fairwitness.app.state import artifact_root
 from fairwitness.contracts.common.budgets import NO_CAPS
 from fairwitness.contracts.common.policy import RetryPolicy
 from fairwitness.git.repository import Repository
@@ -10,6 +11,7 @@ from fairwitness.runs.forge.captain import ForgeCaptain
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.runner import ForgeRunner
 from fairwitness.runs.forge.worker import ForgeWorker
+from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
 
@@ -27,7 +29,7 @@ def forge_runner_of(repository: Repository, ledger: Ledger, run_id: str, *, cloc
         prefix=(log.begun().options if order is None else order.options).prefix,
         clock=clock,
     )
-    base = log.begun().base_commit if order is None else order.base_commit
-    worker = ForgeWorker(parts.caller, log, parts.files, parts.commands(base))
-    captain = None if order is None else ForgeCaptain(parts.caller, log, parts.files, ForgeLayout(run_id))
-    return ForgeRunner(parts.repo, ledger, parts.files, run_id, worker, parts.prove, captain=captain, clock=clock)
+    files = Store(artifact_root(repository, parts.verify.state))
+    worker = ForgeWorker(parts.caller, log, files)
+    captain = None if order is None else ForgeCaptain(parts.caller, log, files, ForgeLayout(run_id))
+    return ForgeRunner(parts.repo, ledger, files, run_id, worker, parts.prove, captain=captain, clock=clock)

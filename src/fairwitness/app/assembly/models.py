@@ -7,19 +7,29 @@ import hmac
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from fairwitness.agents.base import Endpoint
+from fairwitness.agents.data_files import own_prices
+from fairwitness.agents.driver import DispatchCut
 from fairwitness.agents.gateway.keys import Key, find_key
-from fairwitness.agents.gateway.modes import Grant, ModelRequest
+from fairwitness.agents.gateway.modes import Grant
+from fairwitness.agents.gateway.patience import WATCHES, PatientMode, ProviderWatches
+from fairwitness.agents.gateway.pricing import Price, Prices
 from fairwitness.agents.gateway.upstream import ModelRoute, PassMode, Provider, priced
 from fairwitness.agents.profiles import PROFILES
 from fairwitness.contracts.agents.dispatch import DispatchLimits, Usage
 from fairwitness.contracts.agents.model import ApiDialect, ModelUsage
-from fairwitness.contracts.agents.settings import AgentsSettings, BackendSettings, ProviderKind
+from fairwitness.contracts.agents.settings import (
+    AgentsSettings,
+    BackendSettings,
+    GatewayLimits,
+    ModelPrice,
+    ProviderKind,
+)
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.runs.dispatch.meter import RunMeter
 from fairwitness.runs.dispatch.model import ModelConnection
@@ -119,25 +129,38 @@ def _said_route(agent: str, model: str | None, said: BackendSettings, keys: KeyR
 class GatewayModels:
     """Connects to models through a gateway that lives as long as one try of a dispatch."""
 
-    def __init__(self, route: ModelRoute, meter: RunMeter, *, tcp: bool) -> None:
-        """Listen on loopback if `tcp`, for agents in this process; else only on a Unix socket."""
-        self._route, self._meter, self._tcp = route, meter, tcp
+    def __init__(
+        self,
+        route: ModelRoute,
+        meter: RunMeter,
+        *,
+        tcp: bool,
+        limits: GatewayLimits,
+        watches: ProviderWatches = WATCHES,
+        prices: Mapping[str, ModelPrice] | None = None,
+    ) -> None:
+        """Listen on loopback if `tcp`, for agents in this process; else only on a Unix socket.
+
+        `prices` are those of the settings.
+        """
+        self._prices = prices_of(prices or {})
+        self._route, self._meter, self._tcp, self._limits = route, meter, tcp, limits
+        self._watches = watches
         self._tries: Counter[str] = Counter()
 
     def connect(
-        self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
+        self, dispatch_id: str, limits: DispatchLimits, cut: DispatchCut
     ) -> AbstractAsyncContextManager[ModelConnection]:
         """See `Models`."""
         return self._connected(dispatch_id, limits, cut)
 
     @asynccontextmanager
     async def _connected(
-        self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
+        self, dispatch_id: str, limits: DispatchLimits, cut: DispatchCut
     ) -> AsyncIterator[ModelConnection]:
         try:
             from fairwitness.agents.gateway.app import gateway
             from fairwitness.agents.gateway.metered import MeteredMode
-            from fairwitness.agents.gateway.pricing import Prices
             from fairwitness.agents.gateway.server import serving
         except ImportError as error:
             raise NotReady(
@@ -148,15 +171,17 @@ class GatewayModels:
         name = dispatch_id if self._tries[dispatch_id] == 1 else f"{dispatch_id}.{self._tries[dispatch_id]}"
         grant = Grant(token=f"fairwitness-{secrets.token_urlsafe(32)}", dispatch_id=name)
         passing = PassMode(lambda asked: self._route if asked == grant else None)
-        mode = MeteredMode(
-            passing, self._meter, _free_if_local(self._route, priced(lambda _grant: self._route, Prices()))
-        )
+        metered = MeteredMode(passing, self._meter, priced(lambda _grant: self._route, self._prices))
+        if not is_priced(self._route, self._prices):  # the role's money cannot be counted; its tokens are
+            limits = limits.model_copy(update={"cost_micros": None})
+        watch, wait_s = self._watches.of(self._route), self._limits.provider_wait_s
+        mode = PatientMode(metered, watch, self._route, cut, limit_s=wait_s)
         app = gateway(mode, lambda token: _granted(token, grant), models=(self._route.model,))
-        self._meter.open(name, limits, lambda refusal: cut(refusal.reason))
+        self._meter.open(name, limits, lambda refusal: cut.over_budget(refusal.reason))
         try:
             with tempfile.TemporaryDirectory(prefix="fairwitness-gateway-") as folder:
                 socket = None if self._tcp else Path(folder) / "model"
-                async with serving(app, socket=socket, tcp=self._tcp) as served:
+                async with serving(app, socket=socket, tcp=self._tcp, limits=self._limits) as served:
                     endpoint = Endpoint(
                         dialect=self._route.provider.dialect,
                         token=grant.token,
@@ -164,7 +189,9 @@ class GatewayModels:
                         url=served.url,
                         socket=served.socket,
                     )
-                    yield ModelConnection(endpoint, lambda: self._meter.close(name))
+                    yield ModelConnection(
+                        endpoint, lambda: self._meter.close(name), lambda: mode.waited_s, lambda: mode.trouble
+                    )
         finally:
             self._meter.close(name)
             await passing.aclose()
@@ -174,23 +201,26 @@ def _granted(token: str, grant: Grant) -> Grant | None:
     return grant if hmac.compare_digest(token.encode(errors="replace"), grant.token.encode()) else None
 
 
-def _free_if_local(
-    route: ModelRoute, price: Callable[[ModelRequest, ModelUsage], int | None]
-) -> Callable[[ModelRequest, ModelUsage], int | None]:
-    """Return the route with a price of zero if the model runs locally and no price is set."""
+def prices_of(said: Mapping[str, ModelPrice]) -> Prices:
+    """Return the prices of the settings, then those of the person's files, and behind them the built-in list."""
+    return Prices(
+        {
+            model: Price.of(repr(price.input), repr(price.output), None if price.cached is None else repr(price.cached))
+            for model, price in {**own_prices(), **said}.items()
+        }
+    )
 
-    def micros(asked: ModelRequest, usage: ModelUsage) -> int | None:
-        found = price(asked, usage)
-        return 0 if found is None and route.provider.is_local else found
 
-    return micros
+def is_priced(route: ModelRoute, prices: Prices) -> bool:
+    """Return whether the price of a model is known; a model on this machine has none unless one is set."""
+    return prices.micros(route.sold_as, ModelUsage(tokens_in=1, tokens_out=1), url=route.provider.base_url) is not None
 
 
 class NoModels:
     """For recordings: connects to no model and counts no usage."""
 
     def connect(
-        self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
+        self, dispatch_id: str, limits: DispatchLimits, cut: DispatchCut
     ) -> AbstractAsyncContextManager[ModelConnection]:
         """See `Models`."""
         return _nobody()

@@ -11,6 +11,7 @@ from fairwitness.app.assembly.agent_choice import Prober, chosen, settings_of
 from fairwitness.app.assembly.backends import backend, runner
 from fairwitness.app.assembly.models import GatewayModels, NoModels, route_of
 from fairwitness.app.settings.agents import CASSETTE
+from fairwitness.app.settings.trust import refuse_revoked
 from fairwitness.app.state import scratch_root, state_of
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
@@ -27,6 +28,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps
 from fairwitness.runs.dispatch.budget_account import ENDED, budget_of, of_dispatches
@@ -36,10 +38,10 @@ from fairwitness.runs.dispatch.meter import RunMeter
 from fairwitness.runs.dispatch.model import Models, Recorder
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
 from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.runs.shared.agent_checks import AgentChecks, with_checks
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 from fairwitness.store.artifacts import Store
-from fairwitness.verify.discovery.repository_checks import discover
-from fairwitness.verify.environment.preparation import TreeView
+from fairwitness.verify.failed_checks import reasons_of
 from fairwitness.verify.subject import VerifyDeps, prove
 
 _TO_ITS_END = frozenset({"ok", "invalid_answer", "refused"})
@@ -57,7 +59,10 @@ class DispatchDepsFactory:
         *,
         caps: BudgetCaps,
         recorder: Recorder | None = None,
+        lines: Mapping[str, str] | None = None,
     ) -> None:
+        """`lines` are commands of the settings that agents may run by name, beside the checks of the project."""
+        self._verify, self._lines = deps, lines
         self._repository, self._shadow, self._ledger, self._runner = (
             deps.repository,
             deps.shadow,
@@ -68,17 +73,17 @@ class DispatchDepsFactory:
         self._retry = retry
         self.context = DispatchContext(
             ledger=deps.ledger,
-            store=Store(deps.state),
+            store=Store(deps.state, private=True),
             shadow=deps.shadow,
             caps=caps,
             recorder=recorder or NoEvents(),
             clock=deps.clock,
+            disk=DiskWatch((deps.state, deps.scratch, deps.repository.common_dir)),
         )
 
     @cached_property
     def _settings(self) -> AgentsSettings:
-        settings, _ = settings_of(self._repository.top or self._repository.common_dir)
-        return settings
+        return settings_of(self._repository.top or self._repository.common_dir).settings
 
     @cached_property
     def _prober(self) -> Prober:
@@ -98,15 +103,17 @@ class DispatchDepsFactory:
         probe = played.probe()
         if probe.missing:
             raise NotReady(f"{probe.name} lacks {' and '.join(probe.missing)}", next_step=probe.next_step)
-        return DispatchDeps(
+        base_tree = self._repository.tree_of(base)
+        deps = DispatchDeps(
             backend=played,
             probe=probe,
             models=self._models(choice, probe.kind),
             runner=self._runner,
             worktree=folder,
-            base_tree=self._repository.tree_of(base),
+            base_tree=base_tree,
             git=git_reader(self._repository, self._shadow, folder, base),
         )
+        return with_checks(deps, role, AgentChecks(self._verify, self._run_id, folder, base_tree, self._lines))
 
     def _played(self) -> Counter[tuple[Role, str]]:
         """Count the finished sessions by role and instance: the next session plays the next recording."""
@@ -127,7 +134,13 @@ class DispatchDepsFactory:
                 self.context.caps, of_dispatches(lambda what: self._ledger.observations(self._run_id, what))
             )
         )
-        return GatewayModels(route_of(choice.agent, choice.model, self._settings), meter, tcp=kind == "api")
+        return GatewayModels(
+            route_of(choice.agent, choice.model, self._settings),
+            meter,
+            tcp=kind == "api",
+            limits=self._settings.gateway,
+            prices=self._settings.prices,
+        )
 
 
 def prover(deps: VerifyDeps, run_id: str) -> Prove:
@@ -137,21 +150,20 @@ def prover(deps: VerifyDeps, run_id: str) -> Prove:
         task: str, round_: int, *, base: str, head: str, declared: tuple[str, ...] | None, stop: threading.Event
     ) -> Proof:
         sides = [Side(ref=commit[:12], commit=commit, tree=deps.repository.tree_of(commit)) for commit in (base, head)]
+        subject = VerifySubject(task_id=task, round=round_)
         found = prove(
             deps,
             run_id,
-            VerifySubject(task_id=task, round=round_),
+            subject,
             base=sides[0],
             head=sides[1],
             declared=declared,
             stop=stop,
         )
-        return Proof(holds=found.holds, reasons=found.reasons)
+        kept = Store(deps.state, private=True)
+        return Proof(holds=found.holds, reasons=reasons_of(deps.ledger, kept, run_id, subject, found.reasons))
 
     return proven
-
-
-_PYTHON = "python3"
 
 
 def caps_of(budget: BudgetTable, phase: Caps = NO_CAP) -> BudgetCaps:
@@ -177,9 +189,14 @@ class RunParts:
         prefix: str = PREFIX,
         recorder: Recorder | None = None,
         roles: Mapping[Role, RoleSpec] = ROLES,
+        lines: Mapping[str, str] | None = None,
         clock: Clock = system_clock,
     ) -> None:
-        """`recorder` writes the workflow's own events about dispatches."""
+        """`recorder` writes the workflow's own events about dispatches; `lines` are its commands by name."""
+        place = repository.top or repository.common_dir
+        settings_of(place).refuse_held(settings.agents)
+        if settings.trusted_file is not None:
+            refuse_revoked(place, settings.trusted_file.removeprefix("sha256:"))
         state, sandbox = state_of(repository), runner()
         scratch, identity = scratch_root(state, sandbox.tier), read_identity(repository)
         self.shadow = Shadow.open(state / "git", repository)
@@ -199,19 +216,6 @@ class RunParts:
             clock=clock,
         )
         self.prove = prover(self.verify, run_id)
-        maker = DispatchDepsFactory(self.verify, run_id, settings, retry, caps=caps, recorder=recorder)
+        maker = DispatchDepsFactory(self.verify, run_id, settings, retry, caps=caps, recorder=recorder, lines=lines)
         readers = ReadOnlyWorktrees(worktrees, run_id, identity)
         self.caller = AgentCaller(maker.context, maker.deps, readers, retry, roles=roles)
-
-    def commands(self, base: str) -> tuple[tuple[str, ...], ...]:
-        """Return the beginnings of the check commands that an agent may run, up to the first internal argument."""
-        deps = self.verify
-        found: dict[tuple[str, ...], None] = {}
-        for check in discover(TreeView(deps.shadow, deps.repository.tree_of(base)), deps.settings).checks:
-            words = [_PYTHON if word == "{python}" else word for word in check.argv]
-            known = tuple(words[: next((at for at, word in enumerate(words) if "{" in word), len(words))])
-            if known and known[-1].startswith("-"):
-                continue  # a shorter prefix would let the agent choose the program
-            if len(known) > 1 or (known and known[0] != _PYTHON):
-                found[known] = None
-        return tuple(found)

@@ -180,7 +180,7 @@ def _rules(spec: RoleSpec, host: Host) -> str:
     return worded(
         "rules",
         limits=_limits(spec),
-        who_verifies="Run it" if has_terminal else "You have no terminal: ask whoever leads to run it",
+        who_verifies="Run it" if has_terminal else "You have no terminal: ask the lead to run it",
         inside=str(bounds(Policy())[BoundedLoop.INSIDE_CALL].times),
         schemas=host.link("schemas"),
         patterns=host.link("dispatch-patterns"),
@@ -201,7 +201,7 @@ def _last_check(spec: RoleSpec) -> str:
         return "- `fairwitness schema check` accepts every document that you were handed."
     if Tool.RUN_IN_TERMINAL in POLICIES[spec.role].tools:
         return f"- `fairwitness schema check` accepts {code(paths)}."
-    return f"- You said that nobody has run `fairwitness schema check` on {code(paths)} yet: you have no terminal."
+    return f"- You said that no one has run `fairwitness schema check` on {code(paths)} yet: you have no terminal."
 
 
 def _reach(spec: RoleSpec, host: Host) -> Iterator[str]:
@@ -216,11 +216,9 @@ def _reach(spec: RoleSpec, host: Host) -> Iterator[str]:
     if not policy.outputs and not policy.source:
         lines = ["- You may write no file."]
     if Tool.RUN_IN_TERMINAL in policy.tools:
-        lines.append(
-            f"- You may run only commands that begin with: {code(' '.join(argv) for argv in policy.programs)}."
-        )
+        lines.append(f"- You may run: {code(' '.join(argv) for argv in policy.programs)}.")
         if policy.project_commands:
-            lines.append("- Besides, the project's own build, lint and test commands.")
+            lines.append("- Besides, any program of the project's toolchain, such as its tests and checkers.")
         lines.append(
             "- Besides, `fairwitness verify`, `fairwitness schema check`, `fairwitness ledger`, `fairwitness evidence`."
         )

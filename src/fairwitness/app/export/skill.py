@@ -40,7 +40,7 @@ def skill() -> Iterator[Page]:
 def _checks() -> Iterator[tuple[str, str, str, str, str]]:
     for kind in CHECKS:
         heard = ACCEPTED_SOURCES[kind.voice]
-        yes, no = (", ".join(sorted(voices)) or "nobody's" for voices in heard)
+        yes, no = (", ".join(sorted(voices)) or "none" for voices in heard)
         yield f"`{kind.name}`", _counts(kind), yes, no, kind.says
 
 

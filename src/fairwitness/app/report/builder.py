@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from fairwitness.app.report.model import (
     ApprovalAnswer,
-    Check,
     Contradiction,
     Decision,
     Difference,
@@ -25,14 +24,14 @@ from fairwitness.app.report.model import (
     ReviewAnswer,
     SubjectResult,
     TaskAttempt,
-    Used,
     Visit,
-    judged_checks,
 )
 from fairwitness.app.report.page import MARK, LedgerFindings, outcome_of, page
 from fairwitness.app.report.raw_evidence import GateFact, dicts, gate_fact, gates_in_decisions, mapping
 from fairwitness.app.report.sections import task_states
 from fairwitness.app.repository import state_in
+from fairwitness.app.views.agent_usage import CANCELLED, ENDED, STARTED, CallRow, usage_by_role
+from fairwitness.app.views.checks import MOST, read_checks
 from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.gates import run_gates
 from fairwitness.app.views.ledger import known_run, open_ledger
@@ -51,13 +50,10 @@ from fairwitness.kit import files, front_matter, yaml_text
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.run_summary import SummaryEvent
-from fairwitness.ledger.verify import verify
+from fairwitness.ledger.verify import verify_here
 from fairwitness.rules.confidence import confidence_facts, grade
-from fairwitness.runs.dispatch.budget_account import CANCELLED, ENDED
 from fairwitness.verify.shown_command import shown_command
 
-MOST = 3000
-"""The maximum number of rows that are read of a table: the newest."""
 _PAGE = 5000
 _LARGEST_TEXT = 50_000_000
 _LARGEST_DOCUMENT = 1 << 20
@@ -66,15 +62,6 @@ _EVENTS = (
     "SELECT event_id, seq, timestamp, workflow, run_id, phase, task, attempt, type, version, data FROM events "
     "WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
 )
-_CHECKS = """
-SELECT c.id, c.task_id, c.phase, c.round, c.check_name, c.instance, c.passed, c.verdict, c.severity, c.command,
-       c.exit_code, c.output_snippet, s.provenance, e.id, e.assessment, COALESCE(e.tree, o.tree), e.sandbox,
-       e.duration_ms
-FROM anvil_checks c
-LEFT JOIN check_sources s ON s.check_id = c.id
-LEFT JOIN executions e ON e.id = s.execution_id
-LEFT JOIN observations o ON o.id = s.observation_id
-WHERE c.run_id = ? ORDER BY c.id DESC LIMIT ?"""
 _SAID = """
 SELECT DISTINCT k.id, k.task_id, k.agent, k.instance, c.round, k.body FROM claims k
 JOIN check_sources s ON s.claim_id = k.id JOIN anvil_checks c ON c.id = s.check_id
@@ -85,7 +72,7 @@ FROM pipeline_telemetry WHERE run_id = ? ORDER BY id DESC LIMIT ?"""
 _ANSWERS = """
 SELECT gate_id, timestamp, mode, selected_option, auto_selected, actor, user_response_raw
 FROM approvals WHERE run_id = ? ORDER BY id"""
-_SEEN = "SELECT key, task_id, kind, detail, observed_at FROM observations WHERE run_id = ? ORDER BY id"
+_SEEN = "SELECT key, task_id, kind, subject, detail, observed_at FROM observations WHERE run_id = ? ORDER BY id"
 _HEAD = "SELECT seq, hash FROM chain WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
 
 
@@ -94,7 +81,7 @@ def read_facts(read: ReadQuery, run_id: str) -> ReportFacts:
     facts = ReportFacts(run_id)
     for event in _events(read, run_id):
         _apply(facts, event)
-    facts.checks = judged_checks([Check(*row) for row in reversed(read(_CHECKS, (run_id, MOST)))])
+    facts.checks = read_checks(read, run_id)
     ((every,),) = read("SELECT COUNT(*) FROM anvil_checks WHERE run_id = ?", (run_id,))
     facts.left_out = every - len(facts.checks)
     for _, task, agent, instance, round_, body in read(_SAID, (run_id,)):
@@ -102,9 +89,13 @@ def read_facts(read: ReadQuery, run_id: str) -> ReportFacts:
     facts.calls = [ReportedCall(*row) for row in reversed(read(_CALLS, (run_id, MOST)))]
     facts.answers = [ApprovalAnswer(*row) for row in read(_ANSWERS, (run_id,))]
     seen: dict[str, list[Seen]] = {}
-    for key, about, kind, detail, at in read(_SEEN, (run_id,)):
+    calls: list[CallRow] = []
+    for key, about, kind, subject, detail, at in read(_SEEN, (run_id,)):
         if kind in OBSERVED:
             seen.setdefault(kind, []).append(Seen(key, about, _parsed(detail), at))
+        elif kind in CALLS:
+            calls.append(CallRow(kind, subject, _parsed(detail)))
+    _add_usage(facts, calls)
     _add_observations(facts, seen)
     for links, head in read(_HEAD, (run_id,)):
         facts.links, facts.head = links, head
@@ -123,10 +114,11 @@ class Seen(NamedTuple):
 OBSERVED = frozenset(
     (
         *("order", "decision", "verified", "criteria", "discrepancy", "dispute", "attempt", "graph", "document"),
-        *("execution", "judgement", "rating", "said", "request", ENDED, CANCELLED),
+        *("execution", "judgement", "rating", "said", "request"),
     )
 )
 """The kinds of observations that a report shows."""
+CALLS = frozenset((STARTED, CANCELLED, ENDED))
 
 
 def _add_observations(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
@@ -142,8 +134,6 @@ def _add_observations(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
     for one in (*seen.get("discrepancy", ()), *seen.get("dispute", ())):
         task, attempt = _place(one)
         facts.contradictions += [Contradiction(task, attempt, found) for found in _texts(one.detail, "found")]
-    for role, usage in _usages(facts, (*seen.get(ENDED, ()), *seen.get(CANCELLED, ()))):
-        _add_usage(facts.used.setdefault(role, Used()), usage)
     if facts.workflow == "forge":
         _add_forge(facts, seen)
     elif facts.workflow == "autopilot":
@@ -360,22 +350,12 @@ def _decision(one: Seen) -> Decision:
     return Decision(_round(one), str(decision.get("kind", "unknown")), reason, one.at, decision, facts)
 
 
-def _usages(facts: ReportFacts, calls: Iterable[Seen]) -> Iterator[tuple[str, dict[str, Any]]]:
-    outcomes = [(str(call.detail.get("role") or "agent"), mapping(call.detail.get("outcome"))) for call in calls]
-    facts.models = tuple(sorted({str(outcome["model"]) for _, outcome in outcomes if outcome.get("model")}))
-    return ((role, mapping(outcome.get("usage"))) for role, outcome in outcomes)
-
-
-def _add_usage(used: Used, usage: dict[str, Any]) -> None:
-    used.calls += 1
-    tokens_in, tokens_out, cost = (usage.get(name) for name in ("tokens_in", "tokens_out", "cost_micros"))
-    if isinstance(tokens_in, int) and isinstance(tokens_out, int):
-        used.counted += 1
-        used.tokens_in += tokens_in
-        used.tokens_out += tokens_out
-    if isinstance(cost, int):
-        used.priced += 1
-        used.cost_micros += cost
+def _add_usage(facts: ReportFacts, calls: list[CallRow]) -> None:
+    """Add what the calls of agents used; a run that has not ended may still be at work on its last ones."""
+    view = facts.feature or facts.graph
+    facts.used = usage_by_role(calls, is_worked_on=view is not None and not view.is_over)
+    outcomes = [mapping(call.detail.get("outcome")) for call in calls]
+    facts.models = tuple(sorted({str(outcome["model"]) for outcome in outcomes if outcome.get("model")}))
 
 
 def _review_in(body: dict[str, Any]) -> dict[str, Any]:
@@ -441,9 +421,9 @@ def read_run(ledger: Ledger, root: Path, run_id: str) -> tuple[ReportFacts, Ledg
     facts = ledger.database.look(lambda read: read_facts(read, run_id))
     _add_documents(facts, root)
     _add_differences(facts, root)
-    kept = {run: Head(*head) for run, head in kept_heads(root).items()}.get(run_ref(run_id))
-    heads = [Head(facts.links, facts.head), *([kept] if kept is not None else [])]
-    tampering = tuple(str(finding) for finding in verify(ledger.database, run_id, heads))
+    kept = kept_heads(root).get(run_ref(run_id))
+    heads = [Head(facts.links, facts.head), *([Head(kept.links, kept.hash)] if kept is not None else [])]
+    tampering = tuple(str(finding) for finding in verify_here(ledger.database, run_id, heads))
     gates = gates_in_decisions(facts) or _gates_now(ledger, run_id)
     return facts, LedgerFindings(gates, tampering, _graded(facts))
 
@@ -522,7 +502,7 @@ def _context(old: list[str], done: int, first: int) -> Iterator[DiffRow]:
 
 def _gates_now(ledger: Ledger, run_id: str) -> list[GateFact]:
     """Return the current results of the gates, for a run without recorded decisions."""
-    return [gate_fact(view.answer.plain()) for view in run_gates(ledger, run_id)]
+    return [gate_fact(view.answer.plain())._replace(about=view.task) for view in run_gates(ledger, run_id)]
 
 
 def _graded(facts: ReportFacts) -> Graded | None:

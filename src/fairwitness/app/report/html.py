@@ -4,6 +4,8 @@ import html
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from fairwitness.kit.redaction import LONGEST as SECRET
+from fairwitness.kit.redaction import redact
 from fairwitness.kit.text import visible_lines
 
 LONGEST = 2000
@@ -31,7 +33,7 @@ def text(value: object, most: int = LONGEST) -> Html:
     '&lt;script&gt;\\\\u202e\\\\x1b[2J'
     """
     said = str(value)
-    shown = visible_lines(said[:most])
+    shown = visible_lines(redact(said[: most + SECRET])[:most])
     left = len(said) - most
     return Html(html.escape(f"{shown}… ({left:,} more characters)" if left > 0 else shown))
 

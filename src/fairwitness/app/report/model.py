@@ -1,85 +1,17 @@
 """The facts of a report: plain values read from the ledger."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from fairwitness.app.views.agent_usage import AgentUsage
+from fairwitness.app.views.checks import Check, checks_of_whole
 from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.run import RunView
-from fairwitness.contracts.common.evidence import CheckRow, EvidenceQuery, Phase, Provenance, SandboxTier, Tally
-from fairwitness.contracts.common.vocabulary import Assessment, CategoryVerdict, Severity
-from fairwitness.contracts.verify.results import Evidence
-from fairwitness.rules.evidence_worth import RowWorth, ValuedRow, baseline_results, baseline_worth, proof_of, row_worth
 from fairwitness.runs.feature.tasks import FIX_NODE
 
-
-class Check(NamedTuple):
-    """A check of the ledger with its source."""
-
-    id: int
-    task: str | None
-    phase: str
-    round: int
-    name: str
-    instance: str | None
-    passed: int
-    verdict: str | None
-    severity: str | None
-    command: str | None
-    exit_code: int | None
-    snippet: str | None
-    provenance: str | None
-    execution: int | None
-    assessment: str | None
-    tree: str | None
-    sandbox: str | None
-    duration_ms: int | None
-    worth: RowWorth | None = None
-    """What the row is worth to a gate; None for a review."""
-
-
-def judged_checks(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks with what the rules say of them; a check passes only if its row proves that."""
-    rows = {check.id: row for check in checks if (row := _row_of(check)) is not None}
-    before: dict[tuple[str | None, int], list[CheckRow]] = {}
-    for check in checks:
-        if check.phase == Phase.BASELINE and check.id in rows:
-            before.setdefault((check.task, check.round), []).append(rows[check.id])
-    return [_judged(check, rows.get(check.id), before.get((check.task, check.round - 1), ())) for check in checks]
-
-
-def _row_of(check: Check) -> CheckRow | None:
-    if check.provenance is None:
-        return None  # a check without a source proves nothing
-    return CheckRow(
-        id=check.id,
-        check_name=check.name,
-        phase=Phase(check.phase),
-        round=check.round,
-        passed=bool(check.passed),
-        verdict=None if check.verdict is None else CategoryVerdict(check.verdict),
-        severity=None if check.severity is None else Severity(check.severity),
-        instance=check.instance,
-        provenance=Provenance(check.provenance),
-        assessment=None if check.assessment is None else Assessment(check.assessment),
-        tree=check.tree,
-        sandbox=None if check.sandbox is None else SandboxTier(check.sandbox),
-    )
-
-
-def _judged(check: Check, row: CheckRow | None, before: Sequence[CheckRow]) -> Check:
-    if row is None:
-        return check._replace(passed=0, worth=RowWorth.NO_EVIDENCE)
-    match row.phase:
-        case Phase.REVIEW:
-            return check
-        case Phase.BASELINE:
-            return check._replace(passed=int(proof_of(row) is Evidence.PASSED), worth=baseline_worth(row, tree=None))
-        case Phase.AFTER:
-            baseline = Tally(query=EvidenceQuery(sql="anvil_checks", values=()), rows=tuple(before))
-            valued = ValuedRow(row, row_worth(row, tree=None, before=baseline_results(baseline)))
-            return check._replace(passed=int(valued.passes), worth=valued.worth)
+MOST = 3000
+"""The maximum number of rows that are read of a table: the newest."""
 
 
 class ReviewAnswer(NamedTuple):
@@ -233,18 +165,6 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Used:
-    """The usage of calls, as far as it was counted."""
-
-    calls: int = 0
-    counted: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    priced: int = 0
-    cost_micros: int = 0
-
-
-@dataclass(slots=True)
 class ReportFacts:
     """Everything that a report shows of a run."""
 
@@ -276,7 +196,7 @@ class ReportFacts:
     said: list[ReviewAnswer] = field(default_factory=list)
     calls: list[ReportedCall] = field(default_factory=list)
     answers: list[ApprovalAnswer] = field(default_factory=list)
-    used: dict[str, Used] = field(default_factory=dict)
+    used: dict[str, AgentUsage] = field(default_factory=dict)
     """The usage by role."""
     models: tuple[str, ...] = ()
     left_out: int = 0
@@ -298,7 +218,9 @@ class ReportFacts:
         if self.graph is not None:
             counts = self.graph.counts()
             return counts["merged"], max(counts["total"], len(self.graph.nodes))
-        tasks = [task for task in self.feature.tasks() if task.name != FIX_NODE] if self.feature is not None else []
+        tasks = (
+            [task for task in self.feature.started_tasks() if task.name != FIX_NODE] if self.feature is not None else []
+        )
         return sum(task.word == "merged" for task in tasks), len(tasks)
 
     @property
@@ -308,8 +230,5 @@ class ReportFacts:
 
     @property
     def final_checks(self) -> list[Check]:
-        """The checks of the whole result: of the last subject that is the whole change or a merge."""
-        after = [check for check in self.checks if check.phase == "after" and check.task]
-        subject = next((one.task for one in reversed(after) if str(one.task).startswith(("whole", "merge-"))), None)
-        rows = [check for check in after if subject is not None and check.task == subject]
-        return [check for check in rows if check.round == rows[-1].round]
+        """The checks of the whole result."""
+        return checks_of_whole(self.checks)

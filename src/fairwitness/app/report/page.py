@@ -30,8 +30,8 @@ from fairwitness.app.report.sections import (
     spent,
     task_states,
     timeline_part,
-    total_used,
 )
+from fairwitness.app.views.agent_usage import total
 from fairwitness.contracts.common.decisions import Graded
 from fairwitness.kit.durations import seconds_between, took
 
@@ -231,8 +231,7 @@ def _header(facts: ReportFacts, checked: LedgerFindings) -> Iterator[Html]:
 def _level(facts: ReportFacts, checked: LedgerFindings) -> Iterator[Html]:
     if facts.feature is None:
         return
-    ending = facts.feature.ending
-    level = ending.confidence if ending is not None and ending.confidence else "not graded"
+    level = facts.feature.confidence or "not graded"
     yield el("p", "Confidence: ", word(level), ". ", _MEANING.get(level))
     if checked.graded is not None and checked.graded.level.value != level:
         yield el("p", "The facts of the last decision allow: ", word(checked.graded.level.value), ".")
@@ -243,10 +242,10 @@ def _confidence(facts: ReportFacts, checked: LedgerFindings) -> Iterator[Html]:
     if facts.feature is None:
         yield from _failures(facts)
     elif checked.graded is not None:
-        details = dict(facts.feature.degradations)
+        details = {kind.replace("_", " "): detail for kind, detail in facts.feature.degradations}
         yield el("ul", *(_limit(reason, details) for reason in checked.graded.because))
-    elif facts.feature.ending is not None:
-        yield el("p", text(facts.feature.ending.reason, 600))
+    elif facts.feature.is_over:
+        yield el("p", text(facts.feature.reason, 600))
 
 
 def _failures(facts: ReportFacts) -> Iterator[Html]:
@@ -316,8 +315,9 @@ def _numbers(facts: ReportFacts, checked: LedgerFindings) -> Iterator[tuple[str,
         yield "Took" if view.is_over else "Took so far", took(view.seconds())
     elif graph is not None and (began := graph.started or graph.began):
         yield "Took" if graph.is_over else "Took so far", took(seconds_between(began, facts.last_moment))
-    used = total_used(facts)
-    yield "Tokens", f"{used.tokens_in + used.tokens_out:,}" if used.counted else None
+    used = total(facts.used.values())
+    yield "Tokens", f"{used.tokens:,}{' or more' if used.interrupted else ''}" if used.counted else None
+    yield "Interrupted calls", f"{used.interrupted:,}" if used.interrupted else None
     yield "Cost", spent(used)
     yield "Ledger", word("NOT TO BE TRUSTED") if checked.tampering else word("intact")
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fairwitness.app.report.html import NONE, Child, Html, code, el, folded, joined, moment, soft, table, text, word
-from fairwitness.app.report.model import Check, GateEvaluation, ReportedCall, ReportFacts, TaskAttempt
+from fairwitness.app.report.model import GateEvaluation, ReportedCall, ReportFacts, TaskAttempt
+from fairwitness.app.views.checks import Check
 from fairwitness.kit.durations import seconds_between, took
 from fairwitness.verify.shown_command import shown_command
 

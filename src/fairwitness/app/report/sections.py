@@ -19,7 +19,6 @@ from fairwitness.app.report.html import (
     word,
 )
 from fairwitness.app.report.model import (
-    Check,
     Decision,
     Difference,
     FileDiff,
@@ -28,10 +27,11 @@ from fairwitness.app.report.model import (
     ReportFacts,
     ReviewAnswer,
     SubjectResult,
-    Used,
     Visit,
 )
 from fairwitness.app.report.raw_evidence import NO_TASK, SECTIONS, GateFact, checks_by_task, dicts
+from fairwitness.app.views.agent_usage import AgentUsage, interrupted_text, total
+from fairwitness.app.views.checks import Check
 from fairwitness.app.views.feature import STEPS
 from fairwitness.app.views.run import phase_status_text
 from fairwitness.kit.durations import seconds_between, took
@@ -161,7 +161,7 @@ def _named(facts: ReportFacts, name: str) -> Html:
 def task_states(facts: ReportFacts) -> dict[str, str]:
     """Return the state of every task."""
     if facts.feature is not None:
-        return {task.name: task.word for task in facts.feature.tasks()}
+        return {task.name: task.word for task in facts.feature.started_tasks()}
     if facts.graph is not None:
         words = {
             name: "failed" if node.is_exhausted else node.state.lower() for name, node in facts.graph.nodes.items()
@@ -296,33 +296,31 @@ def cost_part(facts: ReportFacts) -> Html:
     """Return the counted usage by role and which calls it covers; missing numbers are not estimated."""
     if not facts.used:
         return soft("Nothing was counted: no call of an agent has ended.")
-    every = total_used(facts)
+    every = total(facts.used.values())
     rows = [*sorted(facts.used.items()), ("all", every)]
     drawn = table(
-        ("Role", "Calls", "Tokens in", "Tokens out", "Cost"),
+        ("Role", "Calls", "Interrupted", "Tokens in", "Tokens out", "Cost"),
         (
-            (text(role, 100), f"{used.calls:,}", f"{used.tokens_in:,}", f"{used.tokens_out:,}", spent(used) or None)
+            (
+                *(text(role, 100), f"{used.calls:,}", f"{used.interrupted:,}" if used.interrupted else None),
+                *(f"{used.tokens_in:,}", f"{used.tokens_out:,}", spent(used) or None),
+            )
             for role, used in rows
         ),
         nothing="",
     )
     models = ", ".join(facts.models[:20]) or "not reported"
     counted = f"Tokens are counted for {every.counted} of {every.calls} calls, cost for {every.priced}."
-    return joined((drawn, soft(f"{counted} Models: ", text(models, 300), ".")))
+    lost = f" {interrupted_text(every)}; the table does not include them." if every.interrupted else ""
+    return joined((drawn, soft(f"{counted}{lost} Models: ", text(models, 300), ".")))
 
 
-def total_used(facts: ReportFacts) -> Used:
-    """Return the usage of all roles together."""
-    every = facts.used.values()
-    names = ("calls", "counted", "tokens_in", "tokens_out", "priced", "cost_micros")
-    return Used(*(sum(getattr(used, name) for used in every) for name in names))
-
-
-def spent(used: Used) -> str:
+def spent(used: AgentUsage) -> str:
     """Return the cost of calls, as far as it is known; empty if it is known for none."""
     if not used.priced:
         return ""
-    return f"{used.cost_micros / 1_000_000:.2f} USD{'' if used.priced == used.calls else ' or more'}"
+    is_all = used.priced == used.calls and not used.interrupted
+    return f"{used.cost_micros / 1_000_000:.2f} USD{'' if is_all else ' or more'}"
 
 
 def timeline_part(facts: ReportFacts) -> Html:
@@ -410,7 +408,7 @@ def _all_issues(facts: ReportFacts, gates: list[GateFact]) -> Iterator[Sequence[
         yield "checks failed", text(f"{task}: {', '.join(names)}", 600)
     for kind, detail in facts.feature.degradations if facts.feature is not None else ():
         yield "continued with less", text(f"{kind}: {detail}", 600)
-    for used_up in facts.feature.exhausted if facts.feature is not None else ():
+    for used_up in facts.feature.exhausted_budgets if facts.feature is not None else ():
         yield "budget used up", text(used_up, 300)
     if facts.feature is not None and facts.feature.refused:
         yield "calls refused", f"{facts.feature.refused}: agents asked for what they may not do"

@@ -84,7 +84,7 @@ def open_autopilot_run(root: Path, run_id: str, *, clock: Clock = system_clock) 
     """Open an autopilot run; raise `UsageError` if the id belongs to no autopilot run."""
     repository = Repository.open(root)
     state = state_of(repository)
-    ledger = ledger_in(state, clock=clock)
+    ledger = ledger_in(state, repository, clock=clock)
     try:
         log = AutopilotLog(ledger, run_id, clock=clock)
         log.order()  # raises if this is not an autopilot run

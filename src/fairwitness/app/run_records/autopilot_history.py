@@ -18,6 +18,7 @@ from fairwitness.contracts.common.ids import AutopilotRunId
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit.text import visible
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.cost import standing_score
 from fairwitness.rules.rating import deficiencies
@@ -121,7 +122,7 @@ def _deficiencies(log: AutopilotLog, phase: str, known: Collection[str], target:
     row = current_rating(log, phase)
     if row is None:
         return None
-    rating = RatingReturn.model_validate(row.detail["document"]["settled"]["rating"])
+    rating = recorded(RatingReturn, row, "document", "settled", "rating")
     return deficiencies(rating, {}, known, target)
 
 

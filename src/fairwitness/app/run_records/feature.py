@@ -16,6 +16,7 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.runs.feature.context import ORDER, FeatureContext, write_events
@@ -33,8 +34,8 @@ def order_of(ledger: Ledger, run_id: str) -> tuple[FeatureOrder, BudgetTable]:
     if row is None:
         raise UsageError(f"{visible(run_id)} is not a feature run", next_step="fairwitness status lists the runs")
     raised = ledger.observations(run_id, BUDGET)
-    budget = raised[-1].detail if raised else row.detail["budget"]
-    return FeatureOrder.model_validate(row.detail["order"]), BudgetTable.model_validate(budget)
+    budget = recorded(BudgetTable, raised[-1]) if raised else recorded(BudgetTable, row, "budget")
+    return recorded(FeatureOrder, row, "order"), budget
 
 
 def feature_context(
@@ -49,7 +50,7 @@ def feature_context(
         shadow=Shadow.open(state / "git", repository),
         ledger=ledger,
         files=Store(repository.top or state),
-        kept=Store(state),
+        kept=Store(state, private=True),
         clock=clock,
     )
 
@@ -58,7 +59,7 @@ def feature_context(
 def open_feature_run(root: Path, run_id: str) -> Iterator[FeatureContext]:
     """Open a feature run and yield its context; the ledger is closed at the end."""
     repository = Repository.open(root)
-    ledger = ledger_in(state_of(repository))
+    ledger = ledger_in(state_of(repository), repository)
     try:
         order, _ = order_of(ledger, run_id)
         yield feature_context(repository, ledger, run_id, order)

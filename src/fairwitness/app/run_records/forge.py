@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairwitness.app.settings.tables import read_tables
-from fairwitness.app.state import ledger_in, state_of
+from fairwitness.app.state import artifact_root, ledger_in, state_of
 from fairwitness.contracts.forge.events import RunPaused
 from fairwitness.contracts.graph.forge_order import ForgeSettings
 from fairwitness.errors import UsageError
@@ -27,7 +27,7 @@ class ForgeRunRecord:
     log: ForgeLog
     repository: Repository
     files: Store
-    """The files of the person's checkout, which contains the run's folder."""
+    """The files of the folder that contains the run's folder."""
     layout: ForgeLayout
 
     @property
@@ -45,12 +45,12 @@ def open_forge_run(root: Path, run_id: str, *, clock: Clock = system_clock) -> I
     """Open a forge run; raise `UsageError` if the id belongs to no forge run."""
     repository = Repository.open(root)
     state = state_of(repository)
-    ledger = ledger_in(state, clock=clock)
+    ledger = ledger_in(state, repository, clock=clock)
     try:
         if ledger.last_event(run_id, "run.created") is None:
             raise UsageError(f"{visible(run_id)} is not a forge run", next_step="fairwitness status lists the runs")
         log = ForgeLog(ledger, run_id, clock=clock)
-        yield ForgeRunRecord(log, repository, Store(repository.top or state), ForgeLayout(run_id))
+        yield ForgeRunRecord(log, repository, Store(artifact_root(repository, state)), ForgeLayout(run_id))
     finally:
         ledger.close()
 

@@ -130,7 +130,8 @@ def lock(root: Path, wanted: str | None, *, clock: Clock = system_clock) -> Lock
 
 
 def _meant(root: Path, wanted: str | None) -> str:
-    ledger = ledger_in(state_of(Repository.open(root)))
+    repository = Repository.open(root)
+    ledger = ledger_in(state_of(repository), repository)
     try:
         return latest_run(ledger, wanted)
     finally:

@@ -14,6 +14,7 @@ from fairwitness.app.run_records.autopilot_history import (
     refuse_unmerged,
 )
 from fairwitness.app.runs.begin_feature import RunRequest, require_agents
+from fairwitness.app.settings.review import review_settings
 from fairwitness.app.settings.tables import read_tables
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
@@ -68,7 +69,7 @@ def begin_autopilot(where: Path, wanted: PhasesRequest, *, clock: Clock = system
     The settings and the roadmap are read here once and apply to the whole run.
     """
     repository = Repository.open(where)
-    ledger = ledger_in(state_of(repository), clock=clock)
+    ledger = ledger_in(state_of(repository), repository, clock=clock)
     try:
         flags = _flags(ledger, wanted, clock)
         hygiene = ready(repository)
@@ -83,8 +84,9 @@ def begin_autopilot(where: Path, wanted: PhasesRequest, *, clock: Clock = system
         refuse_unmerged(repository, known, needed | set(phases), project.roadmap.ticked)
         refuse_dirty(repository, state_of(repository))
         asked = RunRequest(request=wanted.phases, agents=wanted.agents, cassettes=wanted.cassettes)
-        require_agents(repository, asked, Workflow.AUTOPILOT)
+        require_agents(repository, asked, settings.budget, Workflow.AUTOPILOT)
         verify, digest = verify_settings(repository.top)
+        review = review_settings(repository.top, AutopilotSettings)
         run_id = free_run_id(lambda run: bool(ledger.head(run).links), clock)
         order = AutopilotOrder(
             roadmap=project.roadmap,
@@ -104,6 +106,7 @@ def begin_autopilot(where: Path, wanted: PhasesRequest, *, clock: Clock = system
             budget=settings.budget,
             verify=verify,
             settings_hash=f"sha256:{digest}",
+            trusted_file=review.trusted_hash,
             agents=wanted.agents,
             cassettes=None if wanted.cassettes is None else str(wanted.cassettes.absolute()),
             started_by=read_identity(repository).author,
@@ -111,7 +114,7 @@ def begin_autopilot(where: Path, wanted: PhasesRequest, *, clock: Clock = system
         AutopilotLog(ledger, run_id, clock=clock).create(order)
     finally:
         ledger.close()
-    return BegunAutopilot(run_id, order, (*project.warnings, *warnings, *_dear(order)))
+    return BegunAutopilot(run_id, order, (*review.notes, *project.warnings, *warnings, *_dear(order)))
 
 
 def _dear(order: AutopilotOrder) -> Iterator[str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairwitness.app.runs.begin_feature import RunRequest, require_agents, slug_for
+from fairwitness.app.settings.review import review_settings
 from fairwitness.app.settings.tables import read_tables
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
@@ -30,6 +31,8 @@ class BegunForge:
     order: ForgeOrder
     is_dirty: bool
     """Whether the checkout has uncommitted changes, which are not part of the run."""
+    warnings: tuple[str, ...] = ()
+    """Sentences for the person who began it."""
 
 
 def begin_forge(where: Path, wanted: RunRequest, *, clock: Clock = system_clock) -> BegunForge:
@@ -43,10 +46,11 @@ def begin_forge(where: Path, wanted: RunRequest, *, clock: Clock = system_clock)
     repository = Repository.open(where)
     hygiene = ready(repository)
     settings = read_tables(ForgeSettings, repository.top)
-    require_agents(repository, wanted, Workflow.FORGE)
+    require_agents(repository, wanted, settings.budget, Workflow.FORGE)
     verify, digest = verify_settings(repository.top)
+    review = review_settings(repository.top, ForgeSettings)
     identity = read_identity(repository)
-    ledger = ledger_in(state_of(repository), clock=clock)
+    ledger = ledger_in(state_of(repository), repository, clock=clock)
     try:
         run_id = free_run_id(lambda run: bool(ledger.head(run).links), clock)
         options = GraphOptions(
@@ -65,6 +69,7 @@ def begin_forge(where: Path, wanted: RunRequest, *, clock: Clock = system_clock)
             budget=settings.budget,
             verify=verify,
             settings_hash=f"sha256:{digest}",
+            trusted_file=review.trusted_hash,
             agents=wanted.agents,
             cassettes=None if wanted.cassettes is None else str(wanted.cassettes.absolute()),
             started_by=identity.author,
@@ -73,4 +78,4 @@ def begin_forge(where: Path, wanted: RunRequest, *, clock: Clock = system_clock)
         ForgeLog(ledger, run_id, clock=clock).create(order, repo_url=url, model=wanted.agents or AS_CONFIGURED)
     finally:
         ledger.close()
-    return BegunForge(run_id, order, hygiene.is_dirty)
+    return BegunForge(run_id, order, hygiene.is_dirty, review.notes)

@@ -12,6 +12,7 @@ from fairwitness.app.views.detail import FORGE, open_database, resolve_run, reso
 from fairwitness.app.views.workers import has_engine, worker_on
 from fairwitness.contracts.forge.dag import DagOverlay
 from fairwitness.contracts.forge.documents import ChangeRequest, ChangeRequestStatus
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.change_requests import RequestDecision
 from fairwitness.runs.forge.change_requests import RequestState, decide, request_state, request_states
@@ -107,7 +108,7 @@ def _looked_into(root: Path, wanted: str) -> Iterator[ForgeLog]:
 
 def _overlays(log: ForgeLog) -> dict[str, DagOverlay]:
     rows = log.ledger.observations(log.run_id, OVERLAY)
-    return {row.subject: DagOverlay.model_validate(row.detail) for row in rows}
+    return {row.subject: recorded(DagOverlay, row) for row in rows}
 
 
 def _look(log: ForgeLog, standing: RequestState, overlays: dict[str, DagOverlay]) -> ChangeRequestView:

@@ -1,15 +1,19 @@
-"""Drives runs in this process: opens the engine as a worker, shows the run, and closes the engine in order."""
+"""Drives runs in this process: opens the engine as a worker, shows the run, and closes the engine in order.
+
+What only forge or autopilot needs is imported where it is used: resuming waits for every import.
+"""
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from fairwitness.app.assembly.engine import FLOWS, EngineCallback, RunnerFactory, build_engine
-from fairwitness.app.run_records.autopilot import open_autopilot_run, resume_autopilot, settled_verdicts
+from fairwitness.app.leftovers import remove_leftovers
 from fairwitness.app.run_records.feature import ANSWERED, answered_keys, resume_feature
-from fairwitness.app.run_records.forge import refresh_files, resume_forge, settled_gates
 from fairwitness.app.views.detail import (
     LAST,
     RESUMABLE,
@@ -23,13 +27,19 @@ from fairwitness.app.views.followed_run import POLL_S, FollowedRun, ShowCallback
 from fairwitness.app.views.run import CANCELLED, RunView, WatchEnd
 from fairwitness.app.views.workers import has_engine
 from fairwitness.contracts.common.vocabulary import Workflow
-from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.engine.base import EngineError, ExecutionStatus, RunOutcome
 from fairwitness.engine.dbos_engine import DbosEngine
-from fairwitness.errors import NotReady, UsageError
+from fairwitness.errors import (
+    DatabaseAway,
+    EventsBroken,
+    FairWitnessError,
+    Interrupted,
+    LedgerTampered,
+    NotReady,
+    UsageError,
+)
+from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import spell, system_clock
-from fairwitness.rules.schedule import GraphProgress, dag_outcome
-from fairwitness.runs.forge.log import ForgeLog
 
 GRACE_S = 5.0
 """How long running work may still take after this process was asked to stop."""
@@ -37,16 +47,10 @@ DECIDE = "decide#"
 COMPLETED = "completed"
 """The status of a completed graph."""
 _ASK_S = 1.0
+_WAITING = "waiting: "
+"""How the note about a full disk begins."""
 _LAST_EVENT_S = 15.0
 """How long the final event may follow the end of a flow: cancelling cleans up the folders first."""
-_SETTLED_S = 1.0
-"""How long an autopilot run must be silent to count as waiting: its last events precede the wait."""
-_ANSWERED_IN = {
-    Workflow.FEATURE.value: answered_keys,
-    Workflow.FORGE.value: settled_gates,
-    Workflow.AUTOPILOT.value: settled_verdicts,
-}
-"""The function that returns the answered questions of a run, by workflow."""
 
 
 class StopRequest:
@@ -71,14 +75,19 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn Ctrl-C and SIGTERM into a stop request inside the block, so that the process can stop in order."""
+    """Turn Ctrl-C, SIGTERM and SIGHUP into a stop request inside the block, so that the process can stop in order.
+
+    A process that was started with `nohup` ignores SIGHUP as before.
+    """
     stop, loop = StopRequest(), asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    numbers += [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
+    for number in numbers:
         loop.add_signal_handler(number, stop.ask, number)
     try:
         yield stop
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             loop.remove_signal_handler(number)
 
 
@@ -87,18 +96,31 @@ async def engine_at(root: Path, *, worker: bool, on_event: EngineCallback | None
     """Open the engine of a repository; its errors become `NotReady`."""
     engine = build_engine(root, on_event=on_event)
     try:
+        if worker:
+            await asyncio.to_thread(remove_leftovers, Repository.open(root))
         await engine.open(worker=worker)
         try:
             yield engine
         finally:
-            await engine.close(grace_s=GRACE_S)
+            await _close(engine)
     except EngineError as error:
         raise NotReady(error.what, next_step=error.next_step) from error
+
+
+async def _close(engine: DbosEngine) -> None:
+    try:
+        await engine.close(grace_s=GRACE_S)
+    except Exception:
+        if engine.disk is None or engine.disk.trouble() is None:
+            raise
+        # the disk refuses what a worker writes when it leaves; the next worker takes over from a dead one
 
 
 def refuse_undrivable(root: Path, view: RunView) -> None:
     """Raise `UsageError` if no engine can drive the run."""
     if view.workflow == Workflow.AUTOPILOT:
+        from fairwitness.app.run_records.autopilot import open_autopilot_run
+
         with open_autopilot_run(root, view.run_id):
             return  # it has an order
     if view.workflow not in FLOWS:
@@ -139,6 +161,10 @@ def can_go_on(root: Path, view: RunView) -> bool:
         return not _is_cleared(root, view.run_id)
     if view.workflow in (Workflow.FEATURE, Workflow.AUTOPILOT):
         return True
+    from fairwitness.contracts.forge.status import DagStatus
+    from fairwitness.rules.schedule import GraphProgress, dag_outcome
+    from fairwitness.runs.forge.log import ForgeLog
+
     run_id = view.run_id
     ledger = RunnerFactory(root).ledger
     try:
@@ -159,6 +185,8 @@ def record_resumed(root: Path, view: RunView) -> None:
     if is_final(view):
         return  # only the clean-up after its final event is left
     if view.workflow == Workflow.AUTOPILOT:
+        from fairwitness.app.run_records.autopilot import resume_autopilot
+
         resume_autopilot(root, view.run_id)
         return
     factory = RunnerFactory(root)
@@ -167,6 +195,8 @@ def record_resumed(root: Path, view: RunView) -> None:
         if view.workflow == Workflow.FEATURE:
             resume_feature(factory.repository, ledger, view.run_id)
         else:
+            from fairwitness.app.run_records.forge import resume_forge
+
             resume_forge(root, view.run_id)
     finally:
         ledger.close()
@@ -197,12 +227,18 @@ async def _drive(root: Path, followed: FollowedRun, show: ShowCallback) -> Watch
     with stop_on_signals() as stop:
         async with engine_at(root, worker=True) as engine:
             await _start(engine, root, followed.view)
-            end = await _follow(engine, followed, show, stop)
+            try:
+                end = await _follow(engine, followed, show, stop)
+            except DatabaseAway as error:
+                raise _interrupted(followed.run_id, error) from error
             if end is None:
                 followed.note = f"stopping: what is at work has {GRACE_S:g}s to end"
                 show(followed, [])
     if followed.view.workflow == Workflow.FORGE:
-        await asyncio.to_thread(refresh_files, root, followed.run_id)
+        from fairwitness.app.run_records.forge import refresh_files
+
+        with suppress(DatabaseAway):  # the process that continues the run writes them
+            await asyncio.to_thread(refresh_files, root, followed.run_id)
     followed.note = ""
     show(followed, await asyncio.to_thread(followed.news))
     if end is not None:
@@ -213,8 +249,21 @@ async def _drive(root: Path, followed: FollowedRun, show: ShowCallback) -> Watch
 
 async def deliver_answers(engine: DbosEngine, root: Path, run_id: str, workflow: str) -> None:
     """Send recorded answers to the engine: the process that recorded them may have died before sending."""
-    for key in await asyncio.to_thread(_ANSWERED_IN[workflow], root, run_id):
+    for key in await asyncio.to_thread(_answered, root, run_id, workflow):
         await engine.answer(run_id, key, ANSWERED)
+
+
+def _answered(root: Path, run_id: str, workflow: str) -> Collection[str]:
+    """Return the answered questions of a run."""
+    if workflow == Workflow.AUTOPILOT:
+        from fairwitness.app.run_records.autopilot import settled_verdicts
+
+        return settled_verdicts(root, run_id)
+    if workflow == Workflow.FORGE:
+        from fairwitness.app.run_records.forge import settled_gates
+
+        return settled_gates(root, run_id)
+    return answered_keys(root, run_id)
 
 
 async def _start(engine: DbosEngine, root: Path, view: RunView) -> None:
@@ -235,20 +284,48 @@ async def _start(engine: DbosEngine, root: Path, view: RunView) -> None:
 
 async def _follow(engine: DbosEngine, followed: FollowedRun, show: ShowCallback, stop: StopRequest) -> WatchEnd | None:
     """Show the run until it ends; return None if a stop is requested first."""
+    # a thread of its own: while the database is away, steps hold every thread of the loop's own pool
+    with ThreadPoolExecutor(1, thread_name_prefix="fairwitness-watch") as watching:
+        return await _followed(engine, followed, show, stop, watching)
+
+
+async def _followed(
+    engine: DbosEngine, followed: FollowedRun, show: ShowCallback, stop: StopRequest, watching: ThreadPoolExecutor
+) -> WatchEnd | None:
     show(followed, [])
     asked, ended_at = 0.0, None
+    asking: asyncio.Task[_EngineAnswer] | None = None  # a task: it waits while the database does not answer
     loop = asyncio.get_running_loop()
     last_news = loop.time()
     while True:
-        news = await asyncio.to_thread(followed.news)
+        trouble = _trouble(engine, followed)
+        _show_provider_wait(followed)
+        try:
+            news = await loop.run_in_executor(watching, followed.news)
+        except FairWitnessError:
+            if trouble is None:
+                raise
+            news = []
         show(followed, news)
+        if trouble is not None:
+            if await stop.within(POLL_S):
+                return None
+            continue
         last_news = loop.time() if news else last_news
         end = None if news else followed.view.ended()
-        if end == "person" and loop.time() - last_news >= _patience(followed.view):
+        silent_s = _patience(followed.view)
+        if end == "person" and silent_s is not None and loop.time() - last_news >= silent_s:
             return end
-        if end is not None or loop.time() - asked > _ASK_S:
+        _refuse_interrupted(engine, followed)
+        if asking is None and (end is not None or loop.time() - asked > _ASK_S):
             asked = loop.time()
-            outcome = await engine.outcome(followed.run_id)
+            asking = asyncio.create_task(_ask(engine, followed.run_id))
+            asking.add_done_callback(lambda task: task.cancelled() or task.exception())  # it may outlast this loop
+            await asyncio.wait({asking}, timeout=POLL_S)
+        if asking is not None and asking.done():
+            (outcome, is_waiting), asking = asking.result(), None
+            if end == "person" and is_waiting:
+                return end
             if outcome is not None and end is not None and outcome.status is not ExecutionStatus.FAILED:
                 return end  # the clean-up follows the final event
             if outcome is not None:
@@ -258,14 +335,70 @@ async def _follow(engine: DbosEngine, followed: FollowedRun, show: ShowCallback,
             return None
 
 
-def _patience(view: RunView) -> float:
-    """Return how long a run must be silent before it is left to a person.
+def _trouble(engine: DbosEngine, followed: FollowedRun) -> str | None:
+    """Return why nothing can be written now, and show it; raise `Interrupted` after the run has waited long enough."""
+    trouble = None if engine.disk is None else engine.disk.trouble()
+    if trouble is not None and engine.disk is not None and engine.disk.is_over:
+        raise Interrupted(
+            f"run {followed.run_id} was interrupted: {trouble}; everything so far is saved",
+            next_step=f"mend that, then: fairwitness resume {followed.run_id}",
+        )
+    if trouble is not None:
+        followed.note = f"{_WAITING}{trouble}; nothing more is started until that has passed"
+    elif followed.note.startswith(_WAITING):
+        followed.note = ""
+    return trouble
 
-    The flow of a paused run ends by itself after cleaning up.
+
+def _show_provider_wait(followed: FollowedRun) -> None:
+    """Show until when the run waits for the provider of its models."""
+    from fairwitness.agents.gateway.patience import WAITS, WATCHES
+
+    note = WATCHES.note()
+    if note or followed.note.startswith(WAITS):
+        followed.note = note
+
+
+def _refuse_interrupted(engine: DbosEngine, followed: FollowedRun) -> None:
+    """Raise the fault of this machine that interrupted the run, as soon as what is at work has ended."""
+    error = engine.interruption
+    if error is not None and engine.is_idle:
+        raise _interrupted(followed.run_id, error)
+    if error is not None:
+        followed.note = f"interrupted: {error.what}; waiting for what is at work"
+
+
+def _interrupted(run_id: str, error: FairWitnessError) -> FairWitnessError:
+    """Return the error that tells a person that the run has not failed and how to continue it."""
+    if isinstance(error, EventsBroken | LedgerTampered):
+        return error
+    first = error.next_step if error.next_step and "resume" not in error.next_step else "mend that"
+    return Interrupted(
+        f"run {run_id} was interrupted: {error.what}", next_step=f"{first}, then: fairwitness resume {run_id}"
+    )
+
+
+class _EngineAnswer(NamedTuple):
+    """What the engine knows about a run."""
+
+    outcome: RunOutcome | None
+    is_waiting: bool
+    """Whether it waits at a gate."""
+
+
+async def _ask(engine: DbosEngine, run_id: str) -> _EngineAnswer:
+    return _EngineAnswer(await engine.outcome(run_id), await engine.is_waiting(run_id))
+
+
+def _patience(view: RunView) -> float | None:
+    """Return how long a run must be silent before it is left to a person; None if the engine has to say so.
+
+    The flow of a paused run ends by itself after cleaning up. An autopilot run that has deferred a phase still writes
+    its report before it waits, and a process that takes it up after a kill is silent meanwhile.
     """
     if view.workflow != Workflow.AUTOPILOT:
         return 0.0
-    return _LAST_EVENT_S if view.status == "paused" else _SETTLED_S
+    return _LAST_EVENT_S if view.status == "paused" else None
 
 
 def _refuse_lost(run_id: str, outcome: RunOutcome, seconds: float) -> None:

@@ -98,4 +98,4 @@ def forget(root: Path, key: str) -> KnowledgeEntry:
 
 
 def _memory(root: Path) -> Memory:
-    return Memory(Store(state_in(root)))
+    return Memory(Store(state_in(root), private=True))

@@ -18,6 +18,7 @@ from fairwitness.contracts.graph.forge_order import ForgePlan
 from fairwitness.errors import FairWitnessError, UsageError
 from fairwitness.kit.files import read_given
 from fairwitness.kit.text import visible
+from fairwitness.ledger.kept import recorded
 from fairwitness.rules.next_forge_move import INTERVIEW, REVIEW
 from fairwitness.runs.forge.plan_files import read_plan
 from fairwitness.runs.forge.questions import APPROVE, open_question
@@ -114,7 +115,7 @@ def _nodes(plan: ForgePlan) -> tuple[PlannedNode, ...]:
 
 def _grown(context: ForgeRunRecord) -> Iterator[str]:
     for row in context.log.ledger.observations(context.log.run_id, OVERLAY):
-        names = [node.id for node in DagOverlay.model_validate(row.detail).addedNodes]
+        names = [node.id for node in recorded(DagOverlay, row).addedNodes]
         yield f"{row.subject} added {', '.join(names) or 'edges'}"
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from fairwitness.app.run_records.feature import order_of
 from fairwitness.app.views.detail import FEATURE
 from fairwitness.app.views.ledger import known_run, open_ledger
@@ -23,7 +21,7 @@ from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.errors import EventsBroken, LedgerTampered, UsageError
 from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.verify import verify
+from fairwitness.ledger.verify import LedgerFinding, verify, verify_here
 from fairwitness.rules.feature_decision import decide
 from fairwitness.rules.feature_events import Raised, calls_of, events_of
 from fairwitness.rules.fold_feature import fold_feature
@@ -63,6 +61,7 @@ def replay_in(root: Path, run: str) -> tuple[str, tuple[Replayed, ...]]:
     ledger = open_ledger(root)
     try:
         run_id = known_run(ledger, run, workflow=FEATURE)
+        _refuse_tampered(verify_here(ledger.database, run_id))
         return run_id, replay(ledger, run_id)
     finally:
         ledger.close()
@@ -85,9 +84,7 @@ def replay_file(file: Path, run: str | None) -> tuple[str, tuple[Replayed, ...]]
 
 def replay(ledger: Ledger, run_id: str, policy: Policy | None = None) -> tuple[Replayed, ...]:
     """Repeat every decision of a run, optionally under another policy."""
-    found = verify(ledger.database, run_id)
-    if found:
-        raise LedgerTampered(f"the ledger is not as it was written: {found[0]}", next_step="restore it from a backup")
+    _refuse_tampered(verify(ledger.database, run_id))
     order, _ = order_of(ledger, run_id)
     rows = sorted(ledger.observations(run_id, DECISION), key=_number)
     if not rows:
@@ -104,12 +101,14 @@ def replay(ledger: Ledger, run_id: str, policy: Policy | None = None) -> tuple[R
     )
 
 
+def _refuse_tampered(found: list[LedgerFinding]) -> None:
+    if found:
+        raise LedgerTampered(f"the ledger is not as it was written: {found[0]}", next_step="restore it from a backup")
+
+
 def decided_again(row: Observation, policy: Policy) -> tuple[Decision, Decision]:
     """Return the recorded decision, and what the rules decide now."""
-    try:
-        return read(row), decide(facts_behind(row), policy)
-    except (ValidationError, KeyError) as error:
-        raise EventsBroken(f"{row.run_id}: {row.key} cannot be read: {type(error).__name__}") from error
+    return read(row), decide(facts_behind(row), policy)
 
 
 def differences(stood: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Flip, ...]:

@@ -14,7 +14,7 @@ def roll_back(root: Path, wanted: str, *, revert: bool) -> RolledBack:
     run_id = resolve_run_at(root, wanted)
     repository = Repository.open(root)
     state = state_of(repository)
-    ledger = ledger_in(state)
+    ledger = ledger_in(state, repository)
     try:
         return rollback(repository, Shadow.open(state / "git", repository), ledger, run_id, revert=revert)
     finally:

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from fairwitness.agents.gateway.patience import WATCHES
 from fairwitness.app.assembly.engine import FLOWS, EngineCallback
 from fairwitness.app.repository import read_database
 from fairwitness.app.runs.drive import deliver_answers, engine_at, stop_on_signals
@@ -13,9 +15,12 @@ from fairwitness.engine.base import JOURNAL_VERSION, ExecutionStatus
 from fairwitness.engine.base import StrandedRun as StrandedRun  # for the command line, which may not import the engine
 from fairwitness.engine.dbos_engine import DbosEngine
 from fairwitness.engine.leases import DEAD_AFTER_S, HEARTBEAT_S
+from fairwitness.errors import DatabaseAway, NotReady
 from fairwitness.ledger import summary as ledger
 
 _LOOK_S = 0.5
+_HELD_S = 15.0
+"""How long a worker waits before it tries again after a fault of this machine."""
 _TAKEN_OVER_S = DEAD_AFTER_S + 3 * HEARTBEAT_S
 _WORKFLOWS = {flow: workflow for workflow, flow in FLOWS.items()}
 _GOING = (ExecutionStatus.QUEUED, ExecutionStatus.RUNNING)
@@ -42,14 +47,20 @@ def run_label(id_: str) -> str:
 
 
 AuditCallback = Callable[[tuple[StrandedRun, ...]], None]
+NoteCallback = Callable[[str], None]
+"""Called with what keeps a worker from working, and when it works again."""
 
 
-def run_worker(root: Path, *, once: bool, on_event: EngineCallback, audit: AuditCallback) -> int | None:
+def run_worker(
+    root: Path, *, once: bool, on_event: EngineCallback, audit: AuditCallback, note: NoteCallback
+) -> int | None:
     """Execute runs until a signal, and return its number; with `once`, return None when no work is left."""
-    return asyncio.run(_run_worker(root, once=once, on_event=on_event, audit=audit))
+    return asyncio.run(_run_worker(root, once=once, on_event=on_event, audit=audit, note=note))
 
 
-async def _run_worker(root: Path, *, once: bool, on_event: EngineCallback, audit: AuditCallback) -> int | None:
+async def _run_worker(
+    root: Path, *, once: bool, on_event: EngineCallback, audit: AuditCallback, note: NoteCallback
+) -> int | None:
     with stop_on_signals() as stop:
         # Audit first: the worker repairs what a dead one left, after which nothing would be reported.
         async with engine_at(root, worker=False) as engine:
@@ -58,11 +69,52 @@ async def _run_worker(root: Path, *, once: bool, on_event: EngineCallback, audit
             for run in await engine.runs():
                 if run.flow in _WORKFLOWS and run.status in _GOING:
                     await deliver_answers(engine, root, run.id, _WORKFLOWS[run.flow])
-            left = _RemainingRuns(engine, root)
+            left, held = _RemainingRuns(engine, root), _HeldWorker(engine, note)
+            looking: asyncio.Task[bool] | None = None  # a task: it waits while the database does not answer
             while not await stop.within(_LOOK_S):
-                if once and not await left.is_anything():
-                    return None
+                held.look(asyncio.get_running_loop().time(), once=once)
+                if once and looking is None:
+                    looking = asyncio.create_task(left.is_anything())
+                elif looking is not None and looking.done():
+                    with suppress(DatabaseAway):
+                        if not looking.result():
+                            return None
+                    looking = None
+            if looking is not None:
+                looking.cancel()
         return stop.signal
+
+
+class _HeldWorker:
+    """Says what keeps a worker from working, and lets it try again after a while."""
+
+    def __init__(self, engine: DbosEngine, note: NoteCallback) -> None:
+        self._engine, self._note = engine, note
+        self._said = ""
+        self._since: float | None = None
+
+    def look(self, now: float, *, once: bool) -> None:
+        """Look once; raise the fault if the worker cannot wait for its end."""
+        error = self._engine.interruption
+        if error is None:
+            lost, disk = self._engine.lost_since, self._engine.disk
+            trouble = None if disk is None else disk.trouble()
+            waits = f"waiting for the database since {lost}" if lost is not None else WATCHES.note()
+            self._say(f"waiting: {trouble}" if trouble is not None else waits)
+            self._since = None
+            return
+        if self._engine.is_idle and (once or isinstance(error, DatabaseAway)):
+            raise NotReady(f"interrupted: {error.what}", next_step=error.next_step or "mend that, then: start again")
+        self._say(f"interrupted: {error.what}")
+        self._since = self._since or now
+        if self._engine.is_idle and now - self._since >= _HELD_S:
+            self._since = None
+            self._engine.go_on()
+
+    def _say(self, text: str) -> None:
+        if text != self._said:
+            self._note(text or "working again")
+            self._said = text
 
 
 async def _needs(engine: DbosEngine, root: Path) -> tuple[StrandedRun, ...]:

@@ -1,26 +1,29 @@
 """The `[agents]` settings: the table of the checkout over that of the user configuration.
 
-A repository may choose agents. It may not say where a key is, nor send one anywhere: only the person's own file may.
-Unknown settings are refused.
+A repository may choose agents once its file is trusted. It may not say where a key is, nor send one anywhere: only the
+person's own file may. Unknown settings are refused.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from fairwitness.agents.redaction import redact
-from fairwitness.app.settings.verify import NAME, read_table, refused
+from fairwitness.app.settings.trust import NAME, RepositoryFile, left_out_note, refuse_needed
+from fairwitness.app.settings.verify import RepositoryContent, TableReading, read_table, refused
 from fairwitness.contracts.agents.dispatch import Probe
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.agents.settings import AgentChoice, AgentsSettings, ModelChoice, RoleChoice
+from fairwitness.contracts.common.ids import is_safe_name
 from fairwitness.contracts.common.problems import spell_path
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.addresses import is_loopback
+from fairwitness.kit.redaction import redact
 from fairwitness.kit.text import visible
+from fairwitness.rules.repository_settings import HeldSetting
 from fairwitness.rules.validation import problems_of
 
 TABLE = "agents"
@@ -29,28 +32,66 @@ ORDER = ("claude", "codex", "copilot", "gemini", "goose", "opencode", "qwen", "k
 CASSETTE = "cassette"
 SHORT = {"reviewer": Role.REVIEWER}
 """Short names of roles."""
-_OWN_KEYS = ("default", "models", "backend")
+_OWN_KEYS = ("default", "models", "backend", "gateway", "prices")
 _KEY_WAYS = ("key_env", "key_cmd")
-_PLAIN = "only texts, lists of texts and tables"
+_PLAIN = "only texts, numbers, lists of texts and tables"
 
 Raw = dict[str, Any]
 
 
-def agents_settings(
-    top: Path | None, roles: Mapping[Role, RoleSpec], *, user: Path | None = None
-) -> tuple[AgentsSettings, str]:
-    """Return the effective settings and the SHA-256 of what was read."""
-    read, digest = read_table(TABLE, top, user=user)
+class AgentsReading(NamedTuple):
+    """The settings in force, and those of the repository's file that are not."""
+
+    settings: AgentsSettings
+    digest: str
+    """The SHA-256 of what was read."""
+    file: RepositoryFile | None
+    held: tuple[HeldSetting, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One sentence about the settings that are not in force; empty if all are."""
+        return (left_out_note(self.file, self.held),) if self.file is not None and self.held else ()
+
+    def refuse_held(self, override: str | None) -> None:
+        """Raise `NotReady` if a run would have another agent than the repository's file says.
+
+        An agent that the person named decides by itself, unless only the file says what it is.
+        """
+        names = {str(setting.path[2]) for setting in self.held if setting.path[1] == "backend"}
+        if override is None or (override in names and override not in self.settings.backend):
+            refuse_needed(self.file, self.held)
+
+
+def agents_settings(top: Path | None, roles: Mapping[Role, RoleSpec], *, user: Path | None = None) -> AgentsReading:
+    """Return the effective settings."""
+    reading = read_agents_table(top, roles, user=user)
     merged: Raw = {}
-    for where, table in read:
+    for _, table in reading.layers:
+        merged = _over(merged, table)
+    settings = _validated(reading.layers[-1][0] if reading.layers else NAME, merged)
+    return AgentsReading(settings, reading.digest, reading.file, reading.held)
+
+
+def read_agents_table(
+    top: Path | None,
+    roles: Mapping[Role, RoleSpec],
+    *,
+    user: Path | None = None,
+    instead: RepositoryContent | None = None,
+) -> TableReading:
+    """Return the `[agents]` table of each file."""
+
+    def checked(where: str, table: Raw) -> Raw:
         _refuse_unknown(where, table, roles)
         sorted_out = _sorted_out(where, table)
         settings = _validated(where, sorted_out)
         _refuse_nonsense(where, settings)
         if where == NAME:
             _refuse_keys(where, settings)
-        merged = _over(merged, sorted_out)
-    return _validated(read[-1][0] if read else NAME, merged), digest
+        return sorted_out
+
+    return read_table(TABLE, top, checked, AgentsSettings().plain(), user=user, instead=instead)
 
 
 def role_named(name: str) -> Role:
@@ -78,6 +119,8 @@ def choose(
     levels = (role.instances.get(instance, AgentChoice()), role)
     said = [level.agent for level in levels]
     agent = override or next(filter(None, (*said, settings.default)), None) or _first_found(probe)
+    if not is_safe_name(agent):
+        raise UsageError(f"there is no agent {visible(agent)!r}", next_step="fairwitness agents list")
     for depth, level in enumerate(levels):
         meant = next(filter(None, (*said[depth:], settings.default)), agent)
         if level.model is not None and meant == agent:

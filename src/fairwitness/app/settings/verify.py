@@ -1,33 +1,35 @@
 """The settings of `fairwitness verify`: fairwitness.toml of the checkout over that of the user configuration.
 
 They are read once, before anything runs, from places that the change under test cannot influence, and hashed for the
-record. Unknown keys are refused: a misspelt key must not mean a default.
+record. Unknown keys are refused: a misspelt key must not mean a default. `read_table` is the only way to a table of a
+repository's file: it leaves out what needs trust and has none.
 """
 
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import platformdirs
 from pydantic import ValidationError
 
+from fairwitness.app.settings.trust import NAME, RepositoryFile, is_trusted, refuse_needed
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.problems import spell_path
 from fairwitness.contracts.verify.checks import DeclaredCheck, ReportFormat, VerifySettings
 from fairwitness.errors import NotStored, StoreError, UsageError
+from fairwitness.kit import toml_text
 from fairwitness.kit.files import read_given, read_plain
 from fairwitness.kit.text import visible
 from fairwitness.rules.evidence_worth import CHECKS, Voice, kind_of
+from fairwitness.rules.repository_settings import HeldSetting, held_settings, without_held
 from fairwitness.rules.validation import problems_of
 
-NAME = "fairwitness.toml"
 TABLE = "verify"
 _LIMIT = 256 * 1024
-_TABLES = (TABLE, "agents", "feature", "policy", "finish", "artifacts", "budget", "forge", "autopilot")
+TABLES = (TABLE, "agents", "feature", "policy", "finish", "artifacts", "budget", "forge", "autopilot")
 """All tables of fairwitness.toml."""
 _WAY_TO_A_KEY = re.compile(r"agents\.backend\.[^.]+\.key_(env|cmd)")
 """Settings that say where a key is but contain none; `fairwitness.app.settings.agents` checks them."""
@@ -38,7 +40,7 @@ _SECRET = frozenset(
     {"key", "apikey", "token", "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials"}
 )
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
-_LISTED = " or ".join(f"[{table}]" for table in _TABLES)
+_LISTED = " or ".join(f"[{table}]" for table in TABLES)
 _READ_THE_DOCS = "see the README on fairwitness.toml"
 
 
@@ -47,35 +49,100 @@ def user_file() -> Path:
     return platformdirs.user_config_path("fairwitness", appauthor=False) / NAME
 
 
+RepositoryContent: TypeAlias = Callable[[], RepositoryFile | None]
+"""Returns the repository's file where the checkout's must not count: a change may not set its own rules."""
+Table: TypeAlias = dict[str, Any]
+
+
+class TableReading(NamedTuple):
+    """One table of the user's file and of the repository's, without the settings that are not in force."""
+
+    layers: list[tuple[str, Table]]
+    """The file's name and its table, in the form of the contract; the user's first."""
+    digest: str
+    """The SHA-256 of what was read; another one if settings are held back."""
+    file: RepositoryFile | None
+    """The repository's file, if there is one."""
+    asking: tuple[HeldSetting, ...]
+    """The settings of the repository's file that need trust."""
+    is_trusted: bool
+    """Whether the file is trusted; True if nothing needs trust."""
+
+    @property
+    def held(self) -> tuple[HeldSetting, ...]:
+        """The settings that are not in force."""
+        return () if self.is_trusted else self.asking
+
+
 def verify_settings(
-    top: Path | None, *, user: Path | None = None, instead: Callable[[], bytes | None] | None = None
+    top: Path | None, *, user: Path | None = None, instead: RepositoryContent | None = None
 ) -> tuple[VerifySettings, str]:
     """Return the effective settings and the SHA-256 of what was read; `top` is the checkout, if there is one.
 
-    `instead` returns the project's file if the checkout's must not be trusted: a change may not set its own rules.
+    Raises `NotReady` if the repository's file has settings without trust that the result depends on.
     """
-    read, digest = read_table(TABLE, top, user=user, instead=instead)
-    for where, table in read:
-        _validated(where, table)
-    merged: dict[str, Any] = {}
-    for _, table in read:
+    reading = read_verify_table(top, user=user, instead=instead)
+    refuse_needed(reading.file, reading.held)
+    merged: Table = {}
+    for _, table in reading.layers:
         inner = {key: {**merged.get(key, {}), **table[key]} for key in _MERGED if key in table}
         merged |= {**table, **inner}
-    return _validated(read[-1][0] if read else NAME, merged), digest
+    return _validated(reading.layers[-1][0] if reading.layers else NAME, merged), reading.digest
+
+
+def read_verify_table(
+    top: Path | None, *, user: Path | None = None, instead: RepositoryContent | None = None
+) -> TableReading:
+    """Return the `[verify]` table of each file."""
+
+    def checked(where: str, table: Table) -> Table:
+        _validated(where, table)
+        return table
+
+    return read_table(TABLE, top, checked, VerifySettings().plain(), user=user, instead=instead)
 
 
 def read_table(
-    name: str, top: Path | None, *, user: Path | None = None, instead: Callable[[], bytes | None] | None = None
-) -> tuple[list[tuple[str, dict[str, Any]]], str]:
-    """Return one table of each existing file, the user's first, and the SHA-256 of what was read."""
-    read: list[tuple[str, dict[str, Any]]] = []
+    name: str,
+    top: Path | None,
+    shape: Callable[[str, Table], Table],
+    defaults: Table,
+    *,
+    user: Path | None = None,
+    instead: RepositoryContent | None = None,
+) -> TableReading:
+    """Return one table of each existing file, the user's first.
+
+    `shape` gets the name of a file and its table; it raises `UsageError` for an invalid one, and returns it in the form
+    of the contract. `defaults` are in force if no file says anything else.
+    """
+    layers: list[tuple[str, Table]] = []
     digest = hashlib.sha256()
-    project = _project_content(top) if instead is None else (NAME, instead())
-    for where, content in (_user_content(user or user_file()), project):
-        if content is not None:
-            digest.update(len(content).to_bytes(8, "big") + content)
-            read.append((where, _table(where, content, name)))
-    return read, digest.hexdigest()
+    where, content = _user_content(user or user_file())
+    if content is not None:
+        digest.update(len(content).to_bytes(8, "big") + content)
+        layers.append((where, shape(where, _table(where, content, name))))
+    file = checkout_file(top) if instead is None else instead()
+    if file is None:
+        return TableReading(layers, digest.hexdigest(), None, (), True)
+    digest.update(len(file.content).to_bytes(8, "big") + file.content)
+    said = shape(NAME, _table(NAME, file.content, name))
+    below = overlaid(defaults, layers[0][1]) if layers else defaults
+    asking = held_settings(name, said, below)
+    trusted = not asking or is_trusted(file)
+    if not trusted:
+        digest.update(b"without trust")  # other settings are in force than after the file was trusted
+        said = without_held(name, said, asking)
+    return TableReading([*layers, (NAME, said)], digest.hexdigest(), file, asking, trusted)
+
+
+def overlaid(below: Table, above: Table) -> Table:
+    """Return two tables as one, merged key by key."""
+    merged = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = overlaid(merged[key], value) if both else value
+    return merged
 
 
 def _user_content(path: Path) -> tuple[str, bytes | None]:
@@ -83,10 +150,12 @@ def _user_content(path: Path) -> tuple[str, bytes | None]:
     return _content(str(path), lambda: read_given(path, limit=_LIMIT))
 
 
-def _project_content(top: Path | None) -> tuple[str, bytes | None]:
+def checkout_file(top: Path | None) -> RepositoryFile | None:
+    """Return the file of the checkout, or None if it has none."""
     if top is None:
-        return NAME, None
-    return _content(NAME, lambda: read_plain(top, NAME, limit=_LIMIT))
+        return None
+    _, content = _content(NAME, lambda: read_plain(top, NAME, limit=_LIMIT))
+    return None if content is None else RepositoryFile(top, content)
 
 
 def _content(where: str, read: Any) -> tuple[str, bytes | None]:
@@ -102,16 +171,14 @@ def _content(where: str, read: Any) -> tuple[str, bytes | None]:
 def _table(where: str, content: bytes, name: str) -> dict[str, Any]:
     """Return one table of one file; empty if it has none."""
     try:
-        document = tomllib.loads(content.decode())
+        document = toml_text.parse(content.decode())
     except UnicodeDecodeError:
         raise UsageError(f"{where} is not UTF-8", next_step="save it as UTF-8") from None
-    except RecursionError:
-        raise UsageError(f"{where} is nested too deeply", next_step=_READ_THE_DOCS) from None
     except ValueError as error:
         raise UsageError(f"{where} is not TOML: {visible(str(error))}", next_step="fix it there") from None
     _refuse_secrets(where, document)
     for key in document:
-        if key not in _TABLES:
+        if key not in TABLES:
             known = key in VerifySettings.model_fields
             hint = f"write it under [{TABLE}]" if known else "remove it, or correct its name"
             expected = f"[{TABLE}.{key}] or {TABLE}.{key}" if known else f"only the table {_LISTED}"

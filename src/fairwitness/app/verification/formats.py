@@ -9,8 +9,11 @@ from xml.sax.saxutils import quoteattr
 import fairwitness
 from fairwitness.contracts.verify.report import CheckLine, VerifyReport
 from fairwitness.contracts.verify.results import BAD, Evidence, Moved
+from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.files import replace_file
 from fairwitness.kit.json_text import render
+from fairwitness.kit.plugins import REPORTS, plug_ins
+from fairwitness.kit.redaction import redact
 from fairwitness.kit.text import visible
 
 
@@ -42,6 +45,19 @@ def write_junit(report: VerifyReport, path: Path) -> None:
     replace_file(path.absolute().parent, path.name, junit(report).encode())
 
 
+def write_report(report: VerifyReport, format_: str, path: Path, *, repository: Path) -> None:
+    """Write the report in a format that an installed package adds; `UsageError` if none adds it."""
+    known = {plug_in.name: plug_in for plug_in in plug_ins(REPORTS, repository=repository)}
+    if format_ not in known:
+        step = f"choose one of {', '.join(known)}" if known else "install a package that adds it (docs/extending.md)"
+        raise UsageError(f"there is no report format {visible(format_)!r}", next_step=step)
+    text = known[format_].call(report.plain())
+    if not isinstance(text, str):
+        package = known[format_].package
+        raise NotReady(f"the report format {format_} of {package} is no text", next_step="repair the package")
+    replace_file(path.absolute().parent, path.name, redact(text).encode(errors="replace"))
+
+
 def _check(line: CheckLine) -> str:
     name = f"{line.name} {line.id}"
     if line.after is Evidence.NONE:
@@ -60,7 +76,12 @@ def _case(kind: str, name: str, duration_ms: int, outcome: str | None, text: str
 
 def _quoted(text: str) -> str:
     """Return text for an XML attribute, without control characters."""
-    return quoteattr(visible(text.replace("\n", " ")))
+    return quoteattr(_shown(text.replace("\n", " ")))
+
+
+def _shown(text: str) -> str:
+    """Return foreign text without secrets and with control characters escaped."""
+    return visible(redact(text))
 
 
 MOST = 10
@@ -118,7 +139,8 @@ def _command(kind: str, text: str, path: str | None = None, line: int | None = N
 
 
 def _escaped(text: str, *, value: bool = False) -> str:
-    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    lines = "\n".join(map(_shown, text.replace("\r", "\n").split("\n")))
+    escaped = lines.replace("%", "%25").replace("\n", "%0A")
     return escaped.replace(":", "%3A").replace(",", "%2C") if value else escaped
 
 
@@ -128,7 +150,7 @@ def _row(*cells: str) -> str:
 
 def _cell(text: str) -> str:
     """Return foreign text for a table cell, without markup, links and line breaks."""
-    plain = text.replace("\\", "\\\\").replace("\n", " ").replace("\r", " ")
+    plain = _shown(" ".join(text.split())).replace("\\", "\\\\")
     for sign in "|`<>[]!*_":
         plain = plain.replace(sign, f"\\{sign}")
     return plain[:300]
@@ -175,7 +197,7 @@ def write_sarif(report: VerifyReport, path: Path) -> None:
 
 
 def _result(rule: str, text: str, path: str | None, line: int | None, level: str) -> dict[str, Any]:
-    result: dict[str, Any] = {"ruleId": rule, "level": level, "message": {"text": text}}
+    result: dict[str, Any] = {"ruleId": rule, "level": level, "message": {"text": _shown(text)}}
     if path is not None:
         place: dict[str, Any] = {"artifactLocation": {"uri": quote(path), "uriBaseId": "%SRCROOT%"}}
         if line is not None:

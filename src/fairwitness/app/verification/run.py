@@ -2,20 +2,22 @@
 
 import os
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairwitness.app.assembly.backends import runner
-from fairwitness.app.settings.verify import NAME as SETTINGS
+from fairwitness.app.leftovers import remove_leftovers
+from fairwitness.app.settings.review import file_at, review_settings
+from fairwitness.app.settings.trust import NAME as SETTINGS
 from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, scratch_root, state_of
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.gates import Open
 from fairwitness.contracts.verify.checks import VerifySettings
 from fairwitness.contracts.verify.report import CheckLine, Side, VerifyReport
-from fairwitness.errors import BadDocument, NotStored, UsageError
+from fairwitness.errors import BadDocument, FairWitnessError, NotStored, UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
@@ -24,11 +26,10 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.documents import SUFFIXES, Format, read
 from fairwitness.kit.limits import DEFAULT_LIMITS
 from fairwitness.verify.checkouts import STARTS_WITH
-from fairwitness.verify.discovery.repository_checks import discover
-from fairwitness.verify.environment.preparation import TreeView
 from fairwitness.verify.gate_answer import THE_CHANGE
 from fairwitness.verify.model import Acceptance, Progress, ProgressCallback, ProposedChange
 from fairwitness.verify.subject import VerifyDeps, verify_subject
+from fairwitness.verify.tree_view import checks_at
 from fairwitness.verify.verification import VerificationResult
 
 SHAPES = "`files: [...]`, a task document, or a plan-output.yaml with its tasks/ beside it"
@@ -107,17 +108,18 @@ def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Cloc
     state = state_of(repository)
     shadow = Shadow.open(state / "git", repository)
     change = _change(request, repository, shadow)
-    settings, digest = _settings(request, repository, shadow, change)
+    settings, digest, held = _settings(request, repository, shadow, change)
     sandbox = runner(request.tier, allow_unconfined=request.tier is SandboxTier.NONE)
     scratch = scratch_root(state, sandbox.tier)
-    before, after = (discover(TreeView(shadow, tree), settings) for tree in (change.base.tree, change.head.tree))
+    before, after = (checks_at(shadow, tree, settings) for tree in (change.base.tree, change.head.tree))
     run_id = f"{STARTS_WITH}{clock():%Y%m%dT%H%M%S-%f}"
     on_progress(
         Progress(
             "note", "", f"{len(after.checks)} checks, {len(change.files)} changed files, sandbox {sandbox.tier.value}"
         )
     )
-    with closing(ledger_in(state, clock=clock)) as ledger:
+    remove_leftovers(repository, clock=clock)
+    with closing(ledger_in(state, repository, clock=clock)) as ledger:
         deps = VerifyDeps(
             repository=repository,
             runner=sandbox,
@@ -132,17 +134,23 @@ def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Cloc
             strict=request.strict,
             parallel=max(1, min(2, os.cpu_count() or 1)),
         )
-        proven = verify_subject(
-            deps,
-            THE_CHANGE,
-            change,
-            before,
-            after,
-            run_id=run_id,
-            work=scratch / "work" / run_id,
-            actor=_actor(repository),
-            on_progress=on_progress,
-        )
+        try:
+            proven = verify_subject(
+                deps,
+                THE_CHANGE,
+                change,
+                before,
+                after,
+                run_id=run_id,
+                work=scratch / "work" / run_id,
+                actor=_actor(repository),
+                on_progress=on_progress,
+            )
+        except BaseException:
+            with suppress(FairWitnessError):  # what it recorded is anchored, however it ended
+                ledger.anchor(run_id)
+            raise
+        anchored = ledger.anchor(run_id)
     return VerifyReport(
         run_id=run_id,
         base=change.base,
@@ -153,28 +161,34 @@ def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Cloc
         checks=proven.checks,
         findings=proven.findings,
         missing=proven.missing,
-        notes=proven.notes,
+        notes=(*held, *proven.notes),
         changed=len(change.files),
         duration_ms=int((time.monotonic() - began) * 1000),
+        ledger_head=anchored.anchor.held,
+        anchored=anchored.where,
         next=_next_step(proven, request, run_id),
     )
 
 
 def _settings(
     request: VerifyRequest, repository: Repository, shadow: Shadow, change: ProposedChange
-) -> tuple[VerifySettings, str]:
-    """Return the settings and their digest; those of the base if the change touches the settings file."""
+) -> tuple[VerifySettings, str, tuple[str, ...]]:
+    """Return the settings, their digest, and notes about settings without trust.
+
+    If the change touches the settings file, that of the base counts: a change may not set its own rules.
+    """
     is_changed = any(file.path == SETTINGS for file in change.files)
-    settings, digest = verify_settings(
-        repository.top, instead=(lambda: shadow.read(change.base.tree, SETTINGS)) if is_changed else None
-    )
+    base = change.base
+    instead = (lambda: file_at(repository, shadow, base.commit, base.tree)) if is_changed else None
+    settings, digest = verify_settings(repository.top, instead=instead)
+    held = review_settings(repository.top, only_verify=True, instead=instead).notes
     if request.setup_network:
         setup = settings.setup.model_copy(update={"network": True})
         settings = settings.model_copy(update={"setup": setup})
     if request.tier is not None:
         sandbox = settings.sandbox.model_copy(update={"tier": request.tier})
         settings = settings.model_copy(update={"sandbox": sandbox})
-    return settings, digest
+    return settings, digest, held
 
 
 def _change(request: VerifyRequest, repository: Repository, shadow: Shadow) -> ProposedChange:

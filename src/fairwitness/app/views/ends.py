@@ -7,18 +7,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairwitness.app.text import counted, safe_line, seconds_between, took
+from fairwitness.app.views.agent_usage import read_usage, usage_line
 from fairwitness.app.views.detail import FEATURE, open_database
 from fairwitness.app.views.event_lines import first_line
 from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.followed_run import FollowedRun, read_feature
 from fairwitness.app.views.run import CANCELLED, RunView, WatchEnd
 from fairwitness.errors import FairWitnessError
+from fairwitness.ledger.anchors import last_anchor
 from fairwitness.ledger.run_summary import AUTOPILOT, DEFERRED, FAILED, NOT_STARTED, SKIPPED, SummaryEvent
 from fairwitness.ledger.run_summary import COMPLETED as PASSED
-from fairwitness.ledger.summary import checks, details, events_after, graph_of
+from fairwitness.ledger.summary import details, events_after, graph_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fairwitness.db.base import Database
+    from fairwitness.ledger.anchors import Anchor
 
 LABEL = 10
 _SHOWN = 3
@@ -32,7 +37,7 @@ _WORDS = {
 _REPORT = ".autopilot/completion-report.md"
 
 Field = tuple[str, str]
-"""A label and what stands beside it."""
+"""A label and its text."""
 
 
 def end_lines(run: FollowedRun) -> list[str]:
@@ -46,12 +51,38 @@ def end_lines(run: FollowedRun) -> list[str]:
             *_because(view),
             ("asked", _request(database, run.run_id) or view.request),
             *done,
-            ("cost", _cost(database, run.run_id)),
+            ("cost", usage_line(read_usage(database, run.run_id, is_worked_on=False))),
             ("time", took(seconds_between(view.began or view.last_time, view.last_time)) if view.last_time else ""),
+            *_anchored(database, run),
         ]
-    where = ("result", "evidence", "degraded", "undo", "merge", "report")
+    where = ("result", "evidence", "degraded", "undo", "merge", "report", "head", "anchored")
     fields.sort(key=lambda field: field[0] in where)  # the result and what to do with it come last
     return [_head(view, feature), *(f"{label:<{LABEL}}{safe_line(text, 400)}" for label, text in fields if text)]
+
+
+def _anchored(database: "Database", run: FollowedRun) -> Iterator[Field]:
+    """Yield the ledger head that a person may hold, and a remark if git does not keep it."""
+    row = last_anchor(database, run.run_id) if run.view.is_over else None
+    if row is not None:
+        yield "head", row.held
+        yield "anchored", not_in_git(run.root, row)
+
+
+def not_in_git(root: "Path", row: "Anchor") -> str:
+    """Return that git does not keep the head of an anchored run, and why; empty if it does or there is no repository.
+
+    It takes two git processes and no contracts, because `status` shows it.
+    """
+    from fairwitness.git.ledger_heads import is_in_repository, kept_heads
+
+    if not is_in_repository(root):
+        return ""
+    try:
+        ref = kept_heads(root).get(row.run_id.replace(":", "-"))  # its name in refs
+    except FairWitnessError as error:
+        return f"in the user's state directory only: {error.what}"
+    is_kept = ref is not None and (ref.anchor, ref.anchor_hash) == (row.number, row.hash)
+    return "" if is_kept else "in the user's state directory only, not in git"
 
 
 def _head(view: RunView, feature: FeatureView | None) -> str:
@@ -63,8 +94,7 @@ def _head(view: RunView, feature: FeatureView | None) -> str:
     elif (view.reason or "").startswith(CANCELLED):
         word = "CANCELLED"
     if feature is not None:
-        sure = feature.ending.confidence if feature.ending is not None else None
-        about = feature.slug + (f", confidence {sure}" if sure else "")
+        about = feature.slug + (f", confidence {feature.confidence}" if feature.confidence else "")
     elif view.workflow == AUTOPILOT:
         counts = view.phases.counts()
         about = f"{counts['completed']} of {counted(counts['total'], 'phase')} passed"
@@ -111,11 +141,12 @@ def _question(run: FollowedRun, feature: FeatureView | None) -> Iterator[Field]:
 
 
 def _of_feature(view: FeatureView, database: "Database", run: FollowedRun) -> Iterator[Field]:
-    tasks = view.tasks()
+    tasks = view.started_tasks()
     merged = sum(task.word == "merged" for task in tasks)
     plans = f" in {counted(view.iteration, 'iteration')}" if view.iteration > 1 else ""
     yield "done", f"{merged} of {counted(len(tasks), 'task')} merged{plans}" if tasks else _steps_done(view)
-    yield "proven", _proven_of_all(database, run.run_id) or _proven(database, run.run_id)
+    yield from _failed_tasks(run)
+    yield "proven", _proven(database, run.run_id)
     if view.reviews:
         last = list(view.reviews.values())[-1]
         yield "review", f"{sum(last.values())} of {counted(len(last), 'reviewer')} approve"
@@ -130,6 +161,14 @@ def _of_feature(view: FeatureView, database: "Database", run: FollowedRun) -> It
     for _, detail in view.degradations[:2]:
         yield "degraded", detail
     yield "undo", (view.rollback or "") if view.is_over else ""
+
+
+def _failed_tasks(run: FollowedRun) -> Iterator[Field]:
+    """Yield the tasks of a run that were given up, with the failing test, and how to ask the gate that decided."""
+    for node in run.view.exhausted()[:_SHOWN]:
+        yield "failed", f"{node.name}, after {counted(node.attempt, 'attempt')}: {node.error or 'no reason is known'}"
+        gate = "EG-2" if run.view.workflow == FEATURE else "verify"
+        yield "explain", f"fairwitness gate explain {run.run_id} {gate}:{node.name}"
 
 
 def _steps_done(view: FeatureView) -> str:
@@ -170,8 +209,8 @@ def _phases(view: RunView, status: str) -> str:
 
 
 def _of_forge(database: "Database", run: FollowedRun) -> Iterator[Field]:
+    yield from _failed_tasks(run)
     for node in run.view.exhausted()[:_SHOWN]:
-        yield "failed", f"{node.name}, after {counted(node.attempt, 'attempt')}: {node.error or 'no reason is known'}"
         yield "retry", f"fairwitness retry {node.name}"
     disputed = dict.fromkeys(event.data["nodeId"] for event in _events(database, run.run_id, "walkthrough.disputed"))
     if disputed:
@@ -203,33 +242,20 @@ def _events(database: "Database", run_id: str, kind: str) -> list[SummaryEvent]:
     return found
 
 
-def _proven_of_all(database: "Database", run_id: str) -> str:
-    """Return how many checks passed on the whole change, as the last decision judged them; empty before that."""
-    from fairwitness.contracts.feature.facts import FeatureFacts
-    from fairwitness.rules.gates import task_rows
-
-    decisions = details(database, run_id, "decision")
-    whole = FeatureFacts.model_validate(decisions[-1]["facts"]).whole if decisions else None
-    if whole is None:
-        return ""
-    rows = task_rows(whole)
-    passed = sum(each.passes for each in rows)
-    return f"{passed} of {counted(len(rows), 'check')} passed on the whole change, run by Fair Witness"
-
-
 def _proven(database: "Database", run_id: str) -> str:
-    count, passed = checks(database, run_id)
-    return f"{passed:,} of {counted(count, 'check')} passed in all attempts, run by Fair Witness" if count else ""
+    """Return how many checks passed on the whole result, or on everything so far if nothing was merged."""
+    if not database.read("SELECT 1 FROM anvil_checks WHERE run_id = ? LIMIT 1", (run_id,)):
+        return ""
+    from fairwitness.app.views.checks import checks_of_whole, read_checks  # it loads the contracts
 
-
-def _cost(database: "Database", run_id: str) -> str:
-    """Return what the calls of agents used, as far as it was counted."""
-    used = [(each.get("outcome") or {}).get("usage") or {} for each in details(database, run_id, "dispatch-ended")]
-    tokens = sum((each.get("tokens_in") or 0) + (each.get("tokens_out") or 0) for each in used)
-    micros = sum(each.get("cost_micros") or 0 for each in used)
-    return f"{counted(len(used), 'agent call')}, {counted(tokens, 'token')}" + (
-        f", ${micros / 1e6:.2f}" if micros else ""
-    )
+    every = read_checks(database.read, run_id)
+    found = checks_of_whole(every)
+    where = "in all attempts"
+    if found:
+        where = "on the whole change" if found[0].task == "whole" else "on the last merge"
+    found = found or [check for check in every if check.phase == "after"]
+    passed = sum(check.passed for check in found)
+    return f"{passed:,} of {counted(len(found), 'check')} passed {where}, run by Fair Witness" if found else ""
 
 
 def _order(database: "Database", run_id: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from fairwitness.app.text import safe_line
+from fairwitness.app.text import counted, safe_line
 from fairwitness.kit import json_text
 from fairwitness.kit.clock import spell, system_clock
 from fairwitness.ledger.run_summary import SummaryEvent
@@ -124,6 +124,10 @@ def _merged(data: Mapping[str, Any]) -> str:
     return row("merge", f"batch {int(data['batch'])}", word, "; ".join(parts))
 
 
+def _refineries(count: int) -> str:
+    return "1 refinery" if count == 1 else f"{count} refineries"
+
+
 def _asked(data: Mapping[str, Any]) -> str:
     return row(
         "request", data["crId"], "asked", f"by {name_of(data['emittedBy'])}{_reason(data, 'title', before=': ')}"
@@ -136,7 +140,8 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "run.created": lambda data: kind_line("run", f"requested: {first_line(data['request'])}"),
     "captain.message": lambda data: kind_line("plan", f"{name_of(data['speaker'])}: {safe_line(data['text'])}"),
     "plan.proposed": lambda data: kind_line(
-        "plan", f"proposed: {int(data['tasks'])} tasks, {int(data['refineries'])} refineries"
+        "plan",
+        f"proposed: {counted(int(data['tasks']), 'task')}, {_refineries(int(data['refineries']))}",
     ),
     "plan.approved": lambda data: kind_line("plan", f"approved by {safe_line(data['actor'])}"),
     "plan.returned": lambda data: kind_line(

@@ -1,6 +1,7 @@
-"""The view of a feature run: all steps from the start, active agents, open questions, and the outcome.
+"""The view of a feature run: its summary, and all steps, active agents, gates and reviews beside it.
 
-It applies events one by one without loading a contract. A test compares it with the fold of the same events.
+The summary of the run determines status, times, questions and tasks, as in every other view. The rest is shown nowhere
+else and applied here, without loading a contract. A test compares it with the fold of the same events.
 """
 
 from collections.abc import Mapping
@@ -8,11 +9,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from fairwitness.app.views.run import NodeStage, RunView
-from fairwitness.errors import EventsBroken
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.durations import seconds_between
-from fairwitness.kit.text import visible
-from fairwitness.ledger.run_summary import NODE_TYPES, NodeSummary, SummaryEvent
+from fairwitness.ledger.run_summary import EVENT_VERSION, NODE_TYPES, NodeSummary, SummaryEvent
 
 STEPS: Mapping[str, str] = {
     "step-0": "setup",
@@ -104,7 +103,6 @@ _STAGES = {
     NodeStage.WAITING: "to be merged",
 }
 _STATES = {"MERGED": "merged", "FAILED": "failed", "STALE": "lost", "PENDING": "waiting"}
-VERSION = 1
 _BUNDLE = "/evidence-bundle.md"
 
 
@@ -127,16 +125,6 @@ class OpenQuestion(NamedTuple):
     since: str
 
 
-class RunOutcomeView(NamedTuple):
-    """How the run ended."""
-
-    outcome: str
-    confidence: str | None
-    commit: str | None
-    reason: str
-    at: str
-
-
 class LastGateAnswer(NamedTuple):
     """The last result of a gate."""
 
@@ -150,21 +138,26 @@ class LastGateAnswer(NamedTuple):
     """Whether this opened or blocked it: the result before was another one, or there was none."""
 
 
-class FeatureView:
+def spelled_exhaustion(data: Mapping[str, Any]) -> str:
+    """Return the sentence of a `budget_exhausted` event; runs of older versions recorded only numbers."""
+    what = str(data["what"])
+    return what if " may use " in what else f"{what}: {int(data['used'])} of {int(data['cap'])}"
+
+
+class FeatureView(RunView):
     """The state of a feature run after the applied events."""
 
     def __init__(self, run_id: str, *, clock: Clock = system_clock) -> None:
-        self.run_id, self._clock = run_id, clock
-        self.seq = self.lives = self.decisions = self.refused = 0
-        self.slug = self.mode = self.base = self.last_time = self.reason = ""
-        self.began: str | None = None
-        self.planned: int | None = None
-        """The number of planned tasks, if the caller sets it; events mention a task only when it starts."""
+        super().__init__(run_id)
+        self._clock = clock
+        self.lives = self.decisions = self.refused = 0
+        self.slug = self.mode = self.base = self.decided = ""
+        """`decided` is the reason of the last decision."""
         self.iteration = 1
         self.steps = {step: StepView(step, name) for step, name in STEPS.items()}
         self.calls: dict[str, CallView] = {}
         self.question: OpenQuestion | None = None
-        self.ending: RunOutcomeView | None = None
+        self.confidence: str | None = None
         self.commit: str | None = None
         self.rollback: str | None = None
         self.gates: dict[tuple[str, str | None], LastGateAnswer] = {}
@@ -173,8 +166,7 @@ class FeatureView:
         self.bundle: str | None = None
         """The page with all evidence, once it is written."""
         self.degradations: list[tuple[str, str]] = []
-        self.exhausted: list[str] = []
-        self._graphs: dict[str, RunView] = {}
+        self.exhausted_budgets: list[str] = []
         self._reverted: dict[str, int] = {}
 
     @property
@@ -183,39 +175,26 @@ class FeatureView:
         return self._clock()
 
     def apply_event(self, event: SummaryEvent) -> None:
-        """Apply one event."""
-        if event.version != VERSION:
-            raise EventsBroken(
-                f"run {self.run_id}: event {event.seq} has version {event.version}, expected {VERSION}",
-                next_step="use the version of Fair Witness that wrote it",
-            )
+        """Apply one event; raise `EventsBroken` if it is malformed or of another version."""
+        super().apply_event(event)
+        if event.type in NODE_TYPES:
+            return
+        if event.version != EVENT_VERSION:
+            raise self.other_version(event)
         try:
-            if event.type in NODE_TYPES:
-                self._graph(event).apply_event(event)
-            else:
-                self._apply(event, event.data)
+            self._apply_to_screen(event, event.data)
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise EventsBroken(
-                f"run {self.run_id}: event {event.seq}, {visible(event.type)}, is malformed",
-                next_step="fairwitness ledger verify",
-            ) from None
-        self.seq, self.last_time = event.seq, event.timestamp
-        self.began = self.began or event.timestamp
+            raise self.malformed(event) from None
 
-    def _graph(self, event: SummaryEvent) -> RunView:
-        return self._graphs.setdefault(event.phase or "", RunView(self.run_id))
-
-    def _apply(self, event: SummaryEvent, data: Mapping[str, Any]) -> None:
+    def _apply_to_screen(self, event: SummaryEvent, data: Mapping[str, Any]) -> None:
         match event.type:
             case "run_started":
                 self.slug, self.mode, self.base = str(data["slug"]), str(data["mode"]), str(data["base_commit"])
             case "run_resumed":
                 self.lives += 1
-                self.ending = None
+                self.confidence = None
             case "run_finished":
-                self.ending = RunOutcomeView(
-                    str(data["outcome"]), data["confidence"], data.get("commit"), str(data["reason"]), event.timestamp
-                )
+                self.confidence = data["confidence"]
             case "step_started" | "step_finished":
                 self._step(event, data)
             case "dispatch_started" | "dispatch_finished":
@@ -229,7 +208,7 @@ class FeatureView:
             case "gate_evaluated":
                 self._gate(event, data)
             case "decided":
-                self.decisions, self.reason = int(data["number"]), str(data["reason"])
+                self.decisions, self.decided = int(data["number"]), str(data["reason"])
             case "replan_started":
                 self.iteration = int(data["iteration"])
             case "review_submitted":
@@ -244,7 +223,7 @@ class FeatureView:
             case "degraded":
                 self.degradations.append((str(data["kind"]), str(data["detail"])))
             case "budget_exhausted":
-                self.exhausted.append(f"{data['what']}: {int(data['used'])} of {int(data['cap'])}")
+                self.exhausted_budgets.append(spelled_exhaustion(data))
             case "committed":
                 self.commit, self.rollback = str(data["commit"]), str(data["rollback_command"])
             case _:
@@ -282,11 +261,6 @@ class FeatureView:
         )
 
     @property
-    def is_over(self) -> bool:
-        """Whether the run has ended."""
-        return self.ending is not None
-
-    @property
     def tokens(self) -> int:
         """The tokens of all finished calls."""
         return sum(call.tokens for call in self.calls.values())
@@ -294,8 +268,8 @@ class FeatureView:
     @property
     def word(self) -> str:
         """The status in one or two words."""
-        if self.ending is not None:
-            return self.ending.outcome.replace("_", " ")
+        if self.is_over:
+            return self.status.replace("_", " ")
         return "waiting for you" if self.question is not None else "running"
 
     def state_of(self, step: StepView) -> str:
@@ -310,18 +284,14 @@ class FeatureView:
         """Return how long the run took, or has taken so far."""
         if self.began is None:
             return 0.0
-        return seconds_between(self.began, self.ending.at if self.ending is not None else self.now)
+        return seconds_between(self.began, self.last_time if self.is_over and self.last_time else self.now)
 
-    def tasks(self) -> list[FeatureTaskView]:
+    def started_tasks(self) -> list[FeatureTaskView]:
         """Return every started task, in the order of their start."""
-        found: dict[str, FeatureTaskView] = {}
-        for graph in self._graphs.values():
-            for node in graph.nodes.values():
-                found[node.name] = self._task(graph, node)
-        return list(found.values())
+        return [self._task(node) for node in self.nodes.values()]
 
-    def _task(self, graph: RunView, node: NodeSummary) -> FeatureTaskView:
-        stage = graph.stage(node)
+    def _task(self, node: NodeSummary) -> FeatureTaskView:
+        stage = self.stage(node)
         word = _STAGES.get(stage) or _STATES.get(node.state, node.state.lower())
         if self._reverted.get(node.name, 0) > node.last:
             word = "reverted"

@@ -9,7 +9,7 @@ from typing import Any
 from fairwitness.app.text import counted, safe_line, short_count, took
 from fairwitness.app.views import event_lines
 from fairwitness.app.views.event_lines import kind_line, name_of, row
-from fairwitness.app.views.feature import STEPS, FeatureView, LastGateAnswer, StepView
+from fairwitness.app.views.feature import STEPS, FeatureView, LastGateAnswer, StepView, spelled_exhaustion
 from fairwitness.ledger.run_summary import SummaryEvent
 
 _COUNTED = {
@@ -33,7 +33,7 @@ def step_line(step: StepView, view: FeatureView) -> str:
     """Return the line of a step: `step      research       done       12s  4 agents    8k tokens`."""
     tokens = f"{short_count(step.visit_tokens):>3} tokens" if step.visit_tokens else ""
     again = "again" if step.visits > 1 else ""
-    why = step.reason if step.reason and step.state != "done" and step.reason != view.reason else None
+    why = step.reason if step.reason and step.state != "done" and step.reason != view.decided else None
     text = f"{took(step.seconds(view.now)):>6}  {agents_of(step):<8}  {tokens:<10}  {again}".rstrip()
     return row("step", step.name, view.state_of(step), text + (f": {safe_line(why)}" if why else ""))
 
@@ -131,13 +131,13 @@ def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous:
             return row("task", data["task"], "revert", f"{counted(len(data['files']), 'file')} restored")
         case "replan_started":
             tasks = ", ".join(map(name_of, data["failing"][:5]))
+            if data.get("by") == "implementer":
+                return kind_line("retry", f"iteration {int(data['iteration'])}: back to the implementer: {tasks}")
             return kind_line("replan", f"iteration {int(data['iteration'])}: a new plan for {tasks}, not proven yet")
         case "degraded":
             return kind_line("degraded", f"{safe_line(data['detail'])} ({name_of(data['kind'])})")
         case "budget_exhausted":
-            return kind_line(
-                "budget", f"used up: {int(data['used']):,} of {int(data['cap']):,}, {safe_line(data['what'], 60)}"
-            )
+            return kind_line("budget", safe_line(spelled_exhaustion(data), 200))
         case "committed":
             return kind_line("commit", f"{safe_line(str(data['commit'])[:12])}, exactly the tree that was proven")
         case _:

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairwitness.app.repository import database_wait_s
 from fairwitness.app.views.detail import (
     EVENTS,
     FEATURE,
@@ -19,7 +20,7 @@ from fairwitness.app.views.detail import (
 from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.app.views.workers import RunWorker, worker_on
-from fairwitness.errors import DatabaseBusy
+from fairwitness.errors import DatabaseAway, DatabaseBusy
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.run_summary import SummaryEvent as SummaryEvent  # for faces, which may not import the ledger
 from fairwitness.ledger.summary import events_after, last_events
@@ -40,10 +41,12 @@ class FollowedRun:
         self._database, self.root, self._clock = database, root, clock
         self._asked: float | None = None
         self._worker: RunWorker | None = None
+        self._lost: tuple[float, str] | None = None
+        """When the database stopped answering, and what to say about it."""
         self.view: RunView = detail.view
         self.past: tuple[SummaryEvent, ...] = detail.last
         self.note = ""
-        """A note of the process that drives the run, to be shown; may be empty."""
+        """What to say about the run besides its events; may be empty."""
 
     @property
     def run_id(self) -> str:
@@ -61,9 +64,24 @@ class FollowedRun:
             found = events_after(self._database, self.run_id, self.view.seq)
         except DatabaseBusy:
             return []  # the next poll reads them
+        except DatabaseAway as error:
+            self._wait(error)
+            return []
+        if self._lost is not None:
+            self.note, self._lost = ("" if self.note == self._lost[1] else self.note), None
         for event in found:
             self.view.apply_event(event)
         return found
+
+    def _wait(self, error: DatabaseAway) -> None:
+        """Say since when the database does not answer; raise the error when the wait has ended."""
+        now = time.monotonic()
+        if self._lost is None:
+            at = self._clock().astimezone().strftime("%H:%M")
+            self._lost = now, f"waiting for the database since {at}"
+        if now - self._lost[0] > database_wait_s():
+            raise error
+        self.note = self._lost[1]
 
     def plain(self) -> dict[str, Any]:
         """Return the current state of the run as plain values."""
@@ -74,7 +92,9 @@ class FollowedRun:
         """Return the worker of the run, or None; the answer is cached for a few seconds."""
         now = time.monotonic()
         if self._asked is None or now - self._asked > _ASK_WHO_S:
-            self._asked, self._worker = now, worker_on(self.root, self.run_id)
+            with suppress(DatabaseAway):
+                self._worker = worker_on(self.root, self.run_id)
+            self._asked = now
         return self._worker
 
 

@@ -12,6 +12,7 @@ from fairwitness.cli.exit_codes import ExitCode
 from fairwitness.cli.screens.progress import ProgressLine, spell_seconds
 
 if TYPE_CHECKING:  # the real import waits until a command needs it
+    from fairwitness.app.agents.roles import ListedRole
     from fairwitness.app.agents.trial import TrialResult
     from fairwitness.contracts.agents.dispatch import Happening
 
@@ -28,9 +29,11 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_command(as_json: bool) -> int:
     """List every role with its workflow, its agent and the form of its answer."""
-    from fairwitness.app.agents.roles import list_roles
+    from fairwitness.app.agents.roles import list_roles, settings_notes
 
     roles = list_roles(Path.cwd())
+    for note in settings_notes(Path.cwd()):
+        click.echo(note, err=True)
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(role) for role in roles], indent=2))
         return ExitCode.REACHED
@@ -51,9 +54,11 @@ def list_command(as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show_command(role: str, as_json: bool) -> int:
     """Show the instructions of ROLE, its tools and their scopes, and the form of its answer."""
-    from fairwitness.app.agents.roles import show_role
+    from fairwitness.app.agents.roles import settings_notes, show_role
 
     shown = show_role(role, Path.cwd())
+    for note in settings_notes(Path.cwd()):
+        click.echo(note, err=True)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(shown), indent=2, ensure_ascii=False))
         return ExitCode.REACHED
@@ -66,7 +71,7 @@ def show_command(role: str, as_json: bool) -> int:
         "status": ", ".join(about.statuses) or "(no completion)",
         "instances": ", ".join(about.instances) or "(one)",
         "time": spell_seconds(about.timeout_s),
-        "budget": f"{about.budget['tokens']:,} tokens, {about.budget['money_micros'] / 1_000_000:.2f} dollars",
+        "budget": _budget(about),
         "writes": ", ".join(about.writes) or "(nothing)",
         "commands": ", ".join(shown.commands) or "(none)",
         "tools": ", ".join(f"{tool}{'' if how == 'allowed' else f' ({how})'}" for tool, how in shown.tools.items()),
@@ -77,6 +82,18 @@ def show_command(role: str, as_json: bool) -> int:
     if shown.fields:
         click.echo(f"\n## The form of its answer\n\n{shown.fields}")
     return ExitCode.REACHED
+
+
+def _budget(about: "ListedRole") -> str:
+    """Return the limits of one call, as they are enforced."""
+    tokens, micros = about.budget.get("tokens", 0), about.budget.get("money_micros", 0)
+    parts = [f"{tokens:,} tokens", f"{micros / 1_000_000:.2f} dollars"]
+    if about.is_priced is False:
+        parts[1] = "dollars not counted, since the price of its model is unknown"
+    parts.append(f"{about.turns} model calls")
+    if about.own_prompt:
+        parts.append(f"of which {about.own_prompt:,} tokens are for the prompt that {about.agent} itself sends")
+    return ", ".join(parts)
 
 
 @command.command(name="export")

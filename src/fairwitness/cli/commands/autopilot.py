@@ -71,7 +71,7 @@ def run(
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.begin_autopilot import PhasesRequest, begin_autopilot
-    from fairwitness.cli.foreground import drive_here
+    from fairwitness.cli.foreground import confirm_estimate, drive_here
     from fairwitness.cli.screens.run import output_mode
 
     asked = output_mode(plain, as_lines, as_json)
@@ -87,8 +87,10 @@ def run(
         agents=agents or ("cassette" if cassette else None),
         cassettes=cassette,
     )
+    if not confirm_estimate(root, wanted.agents, "autopilot", each=" for each phase"):
+        return ExitCode.BUDGET
     begun = begin_autopilot(root, wanted)
-    for warning in () if as_json else begun.warnings:
+    for warning in begun.warnings:
         click.echo(warning, err=True)
     return drive_here(root, begun.run_id, asked)
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from fairwitness.cli.exit_codes import ExitCode
+
 
 @click.command(name="feature", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("request")
@@ -32,33 +34,24 @@ def command(
     budget is used up.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.runs.begin_feature import RunRequest, begin_feature
-    from fairwitness.cli.foreground import drive_here
+    from fairwitness.app.runs.begin_feature import RunRequest, begin_feature, request_text
+    from fairwitness.cli.foreground import confirm_estimate, drive_here
     from fairwitness.cli.screens.run import output_mode
 
     asked = output_mode(plain, as_lines, as_json)
     root = repository_root(Path.cwd())
     wanted = RunRequest(
-        request=text_of(request),
+        request=request_text(request, sys.stdin),
         slug=slug,
         is_autonomous=interactive is False,
         agents=agents or ("cassette" if cassette else None),
         cassettes=cassette,
     )
+    if not confirm_estimate(root, wanted.agents, "feature"):
+        return ExitCode.BUDGET
     begun = begin_feature(root, wanted)
+    for warning in begun.warnings:
+        click.echo(warning, err=True)
     if begun.order.snapshot is not None and not as_json:
         click.echo("uncommitted changes are not part of this run; a copy of them is kept", err=True)
     return drive_here(root, begun.run_id, asked)
-
-
-def text_of(request: str) -> str:
-    """Return the text of a request: the argument itself, a file, or standard input."""
-    if request == "-":
-        return sys.stdin.read()
-    if request.startswith("@"):
-        path = Path(request[1:])
-        try:
-            return path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"{path} cannot be read: {error}") from None
-    return request

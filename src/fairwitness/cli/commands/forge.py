@@ -1,10 +1,10 @@
 """`fairwitness forge`: turns a request into a plan of many tasks, and the plan into a branch."""
 
+import sys
 from pathlib import Path
 
 import click
 
-from fairwitness.cli.commands.feature import text_of
 from fairwitness.cli.exit_codes import ExitCode
 
 
@@ -36,9 +36,9 @@ def command(
     `fairwitness plan approve`. Exit code 0: everything is merged. 1: a task failed. 5: the budget is used up.
     """
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.runs.begin_feature import RunRequest
+    from fairwitness.app.runs.begin_feature import RunRequest, request_text
     from fairwitness.app.runs.begin_forge import begin_forge
-    from fairwitness.cli.foreground import drive_here
+    from fairwitness.cli.foreground import confirm_estimate, drive_here
     from fairwitness.cli.screens.run import output_mode
 
     asked = output_mode(plain, as_lines, as_json)
@@ -46,13 +46,17 @@ def command(
         raise click.UsageError("--plan-only stops before the approval; remove --approve")
     root = repository_root(Path.cwd())
     wanted = RunRequest(
-        request=text_of(request),
+        request=request_text(request, sys.stdin),
         slug=slug,
         is_autonomous=approve,
         agents=agents or ("cassette" if cassette else None),
         cassettes=cassette,
     )
+    if not confirm_estimate(root, wanted.agents, "forge"):
+        return ExitCode.BUDGET
     begun = begin_forge(root, wanted)
+    for warning in begun.warnings:
+        click.echo(warning, err=True)
     if begun.is_dirty and not as_json:
         click.echo("uncommitted changes are not part of this run and are not touched", err=True)
     code = drive_here(root, begun.run_id, asked, is_asking=not plan_only)

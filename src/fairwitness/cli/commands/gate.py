@@ -1,18 +1,22 @@
 """`fairwitness gate`: explains why a gate is open or blocked."""
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
-from fairwitness.cli.commands.ledger import gate_views, show_gates
+from fairwitness.cli.commands.ledger import checks_behind, gate_views, show_gates
 from fairwitness.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from fairwitness.app.views.gates import GateView
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group(name="gate", context_settings=_SETTINGS)
 def command() -> None:
-    """A gate is a query of the ledger: it is open, or it says what is missing."""
+    """A gate is a question to the ledger: it is open, or it says what is missing."""
 
 
 @command.command(name="explain")
@@ -22,9 +26,10 @@ def command() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(names: tuple[str, ...], size: str, as_json: bool) -> int:
-    """Show the result of GATE (such as EG-2:task-03) with the query, values, count and rows behind it.
+    """Show the result of GATE with the failing tests, query, values, count and rows behind it.
 
-    Without RUN: the run with the latest evidence. Without GATE: all its gates.
+    GATE is a name that the log shows, such as EG-2:task-03, cr-001 or phase:3. Without RUN: the run
+    with the latest evidence. Without GATE: all its gates.
     """
     from fairwitness.app.views.gates import one_gate
 
@@ -34,17 +39,34 @@ def explain(names: tuple[str, ...], size: str, as_json: bool) -> int:
     if not names:
         return show_gates(run_id, views, as_json=as_json)
     view = one_gate(run_id, views, names[-1])
-    answer = view.answer
+    failed = checks_behind(run_id, view)
     if as_json:
-        click.echo(json.dumps(view.plain(), indent=2, ensure_ascii=False))
+        told = [{"check": each.name, "failing": list(each.failing), "text": str(each)} for each in failed]
+        click.echo(json.dumps({**view.plain(), "failed_checks": told}, indent=2, ensure_ascii=False))
     else:
-        click.echo(f"{view.name} is {answer.answer.upper()}: {answer.count} of {answer.threshold}")
-        if answer.answer == "blocked":
+        _show(view, [str(each) for each in failed])
+    return ExitCode.GATE_SHUT if view.answer.answer == "blocked" else ExitCode.REACHED
+
+
+def _show(view: "GateView", failed: list[str]) -> None:
+    from fairwitness.app.text import safe_lines
+    from fairwitness.app.views.gates import BY_EVENTS
+
+    answer = view.answer
+    click.echo(f"{view.name} is {answer.answer.upper()}: {answer.count} of {answer.threshold}")
+    if answer.answer == "blocked":
+        if answer.because != answer.missing[0]:
             click.echo(f"because  {answer.because}")
-            for missing in answer.missing:
-                click.echo(f"missing  {missing}")
-        else:
-            click.echo(f"evidence {', '.join(f'row {number}' for number in answer.evidence) or 'none needed'}")
-        click.echo(f"asked\n{answer.query.sql}")
-        click.echo(f"with     {', '.join(map(repr, answer.query.values))}")
-    return ExitCode.GATE_SHUT if answer.answer == "blocked" else ExitCode.REACHED
+        for missing in answer.missing:
+            click.echo(f"missing  {missing}")
+    else:
+        kind = "event" if answer.gate in BY_EVENTS else "row"
+        click.echo(f"evidence {', '.join(f'{kind} {number}' for number in answer.evidence) or 'none needed'}")
+    for text in failed:
+        for place, line in enumerate(safe_lines(text)):
+            click.echo(f"{'' if place else 'failed':<9}{line}")
+    for before in view.earlier:
+        why = f": {', '.join(before.answer.missing)}" if before.answer.answer == "blocked" else ""
+        click.echo(f"before   {before.answer.answer} at {before.when}{why}")
+    click.echo(f"asked\n{answer.query.sql}")
+    click.echo(f"with     {', '.join(map(repr, answer.query.values))}")

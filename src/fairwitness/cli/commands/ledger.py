@@ -10,7 +10,7 @@ import click
 from fairwitness.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.gates import GateView
+    from fairwitness.app.views.gates import CheckText, GateView
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -22,35 +22,48 @@ def command() -> None:
 
 @command.command(name="verify")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--head", "heads", multiple=True, metavar="HEAD", help="A ledger head that you hold; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-def verify_command(file: Path | None, as_json: bool) -> int:
-    """Check that no row was edited, deleted, inserted, reordered or truncated.
+def verify_command(file: Path | None, heads: tuple[str, ...], as_json: bool) -> int:
+    """Check that no row, run or output was edited, deleted, inserted, reordered or truncated.
 
-    Without FILE: every ledger of this repository, its exports and its git refs. If the summary of a
-    run differs from its events, a new one is written. Exit code 6 if the check fails.
+    Without FILE: every ledger of this repository, against its git refs, the anchors in your state
+    directory, the stored outputs and the exports. If the summary of a run differs from its events,
+    a new one is written. Exit code 6 if the check fails.
+
+    The printed head commits to every run so far. Keep it elsewhere: with --head the ledger is
+    checked against it, on any machine.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.ledger import verify_ledgers
 
-    reports = verify_ledgers(repository_root(Path.cwd()), file)
+    reports = verify_ledgers(repository_root(Path.cwd()), file, heads=heads)
     found = sum(len(report.findings) for report in reports)
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(report) for report in reports], indent=2))
     else:
         for report in reports:
             word = "TAMPERED" if report.findings else "intact"
-            click.echo(f"{word:<8}  run {report.run_id}  {report.links} links  {report.ledger}")
+            about = f"run {report.run_id}  {report.links} links" if report.run_id else "ledger"
+            click.echo(f"{word:<8}  {about}  {report.ledger}")
             if report.rebuilt:
                 click.echo("          its summary differed from its events and was rebuilt")
             for finding in report.findings:
                 click.echo(f"          {finding}")
-        click.echo(_verdict(len(reports), found), err=True)
+            for note in report.notes:
+                click.echo(f"          note: {note}")
+        if reports and reports[0].ledger_head:
+            click.echo(f"head {reports[0].ledger_head}")
+        click.echo(_verdict(sum(bool(report.run_id) for report in reports), found), err=True)
     return ExitCode.UNTRUSTED if found else ExitCode.REACHED
 
 
 def _verdict(runs: int, found: int) -> str:
     if found:
-        return f"{found} finding{'' if found == 1 else 's'}: do not trust this ledger\nnext:  restore it from a backup"
+        return (
+            f"{found} finding{'' if found == 1 else 's'}: do not trust this ledger\n"
+            "next:  restore it from a backup; if you changed or brought it yourself: fairwitness adopt --yes"
+        )
     return f"{runs} run{'' if runs == 1 else 's'} checked, all as written" if runs else "the ledger holds no run yet"
 
 
@@ -93,6 +106,20 @@ def gate_views(run: str, size: str) -> "tuple[str, tuple[GateView, ...]]":
     try:
         run_id = judged_run(ledger, run)
         return run_id, run_gates(ledger, run_id, size=Size(size))
+    finally:
+        ledger.close()
+
+
+def checks_behind(run_id: str, view: "GateView") -> "tuple[CheckText, ...]":
+    """Return the failed checks that block a gate of a run of this repository."""
+    from fairwitness.app.repository import repository_root
+    from fairwitness.app.views.gates import failed_checks
+    from fairwitness.app.views.ledger import open_ledger
+
+    root = repository_root(Path.cwd())
+    ledger = open_ledger(root)
+    try:
+        return failed_checks(root, ledger, run_id, view)
     finally:
         ledger.close()
 

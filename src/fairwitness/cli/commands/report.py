@@ -36,7 +36,7 @@ def command(run: str, out: Path | None, force: bool, as_json: bool) -> int:
         }
         click.echo(json.dumps(plain))
     else:
-        click.echo(written.path)
+        click.echo(safe_line(str(written.path), 4096))
     if not written.is_sound:
         click.echo("the ledger of this run was tampered with; the report shows where", err=True)
         click.echo("next:  fairwitness ledger verify", err=True)

@@ -124,15 +124,18 @@ def _waiting(waits_for: str) -> str:
 
 
 def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
+    from fairwitness.app.views.agent_usage import read_usage, usage_line
     from fairwitness.app.views.detail import READ, next_command, open_database, plain_detail, read_detail, resolve_run
     from fairwitness.app.views.workers import worker_on
 
     with open_database(root) as database:
         detail = read_detail(database, resolve_run(database, wanted), events=READ)
-    worker = None if detail.view.is_over else worker_on(root, detail.view.run_id)
+        worker = None if detail.view.is_over else worker_on(root, detail.view.run_id)
+        used = read_usage(database, detail.view.run_id, is_worked_on=worker is not None)
     following = next_command(detail.view, is_worked_on=worker is not None)
     if as_json:
-        plain = {"root": str(root), **plain_detail(detail), "worker": _plain(worker), "next": following}
+        plain = {"root": str(root), **plain_detail(detail), "usage": used.plain()}
+        plain |= {"worker": _plain(worker), "next": following}
         click.echo(json.dumps(plain, indent=2))
         return ExitCode.REACHED
     feature = _feature(root, detail)
@@ -140,7 +143,7 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
         _show_closing(root, detail)
         _show_board(root, detail)
     else:
-        _show_head(detail, worker)
+        _show_head(detail, worker, usage_line(used) if used.calls or used.interrupted else "")
         _show_board(root, detail)
         if feature is not None:
             from fairwitness.cli.screens.feature import live_lines
@@ -192,7 +195,7 @@ def _show_board(root: Path, detail: "RunDetail") -> None:
         click.echo(line)
 
 
-def _show_head(detail: "RunDetail", worker: "RunWorker | None") -> None:
+def _show_head(detail: "RunDetail", worker: "RunWorker | None", cost: str) -> None:
     from fairwitness.app.text import safe_line, seconds_between
 
     view, width = detail.view, terminal_width()
@@ -203,6 +206,7 @@ def _show_head(detail: "RunDetail", worker: "RunWorker | None") -> None:
     if view.began is not None and view.last_time is not None:
         began, last = (age(seconds_between(moment, detail.now)) for moment in (view.began, view.last_time))
         _field("time", f"began {began}, last event {last}", width)
+    _field("cost", cost, width)
     _show_tasks(detail, is_worked_on=worker is not None)
     waits = view.waits_for("")
     if worker is not None:

@@ -21,14 +21,13 @@ def command() -> None:
 @click.argument("run", default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(task: str, run: str, as_json: bool) -> int:
-    """Show TASK of RUN (default: the latest forge run): its document, attempts and walkthroughs."""
+    """Show TASK of RUN (default: the latest run with this task): its document, attempts and walkthroughs."""
     from fairwitness.app.repository import repository_root
     from fairwitness.app.text import safe_lines
-    from fairwitness.app.views.detail import FORGE, resolve_run_at
-    from fairwitness.app.views.task import read_task
+    from fairwitness.app.views.task import read_task, run_with_task
 
     root = repository_root(Path.cwd())
-    view = read_task(root, resolve_run_at(root, run, workflow=FORGE), task)
+    view = read_task(root, run_with_task(root, run, task), task)
     if as_json:
         click.echo(json.dumps(view.plain()))
         return ExitCode.REACHED
@@ -39,13 +38,15 @@ def show(task: str, run: str, as_json: bool) -> int:
             for line in wrapped(safe, width, first=first, rest=rest):
                 click.echo(line)
 
-    click.secho(f"{view.id}  {view.type}  {view.state}  attempt {view.attempt} of {view.max_attempts}", bold=True)
+    most = f" of {view.max_attempts}" if view.max_attempts is not None else ""
+    click.secho(f"{view.id}  {view.type}  {view.state}  attempt {view.attempt}{most}", bold=True)
     if view.dependencies:
         say(f"after {', '.join(view.dependencies)}")
     for attempt in view.attempts:
         said = f"says {attempt.says}, confidence {attempt.confidence:g}" if attempt.confidence is not None else ""
         say("  ".join(filter(None, (f"attempt {attempt.number}", attempt.state, said))))
-        say(f"branch {attempt.branch}", "  ", "    ")
+        if attempt.branch:
+            say(f"branch {attempt.branch}", "  ", "    ")
         for label, texts in (
             ("because", [attempt.reason] if attempt.reason else []),
             ("DISPUTED", attempt.disputed),
@@ -60,5 +61,5 @@ def show(task: str, run: str, as_json: bool) -> int:
         click.echo("the task document, as approved:")
     for line in safe_lines(view.document):
         say(line, "| ", "| ")
-    click.echo(f"next:  fairwitness dag show {view.run_id}", err=True)
+    click.echo(f"next:  fairwitness gate explain {view.run_id} verify:{view.id}", err=True)
     return ExitCode.REACHED

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Write findings as SARIF 2.1.0.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write checks as JUnit XML.")
+@click.option("--report", "reports", multiple=True, metavar="FORMAT=FILE", help="Write another kind of report.")
 @click.option("--github", is_flag=True, help="Print annotations and a summary for GitHub Actions.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 def command(
@@ -54,15 +55,19 @@ def command(
     as_json: bool,
     sarif: Path | None,
     junit: Path | None,
+    reports: tuple[str, ...],
     github: bool,
     quiet: bool,
 ) -> int:
     """Run the checks of this repository before and after a change, and decide whether the change holds.
 
-    Exit code 0: it holds. 1: it does not, or evidence is missing. Your files, index and refs are not touched.
+    Exit code 0: it holds. 1: it does not, or evidence is missing. Your files, index, branches
+    and tags are not touched; the head of the run is kept in a ref under refs/fairwitness/.
     """
     if bool(accepted) is not bool(reason):
         raise click.UsageError("--accept and --reason go together: what is accepted, and why")
+    if not all(format_ and file for format_, _, file in (one.partition("=") for one in reports)):
+        raise click.UsageError("--report wants FORMAT=FILE")
     from fairwitness.app.verification.run import VerifyRequest, accepts_of, verify
     from fairwitness.cli.screens.progress import ProgressLine
     from fairwitness.contracts.common.evidence import SandboxTier
@@ -83,6 +88,12 @@ def command(
     with ProgressLine(quiet=quiet) as progress:
         report = verify(request, on_progress=lambda step: progress(*step))
     _write_files(report, sarif, junit)
+    for one in reports:
+        from fairwitness.app.repository import repository_root
+        from fairwitness.app.verification.formats import write_report
+
+        format_, _, file = one.partition("=")
+        write_report(report, format_, Path(file), repository=repository_root(Path.cwd()))
     if as_json:
         click.echo(json.dumps(report.plain(), indent=2, ensure_ascii=False))
     elif github:

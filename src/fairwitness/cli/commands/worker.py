@@ -28,7 +28,7 @@ def command(once: bool, as_json: bool) -> int:
 
     output = _WorkerOutput(as_json=as_json)
     root = repository_root(Path.cwd())
-    number = run_worker(root, once=once, on_event=output.happened, audit=output.audited)
+    number = run_worker(root, once=once, on_event=output.happened, audit=output.audited, note=output.noted)
     if number is None:
         click.echo("no work is left", err=True)
         click.echo("next:  fairwitness status", err=True)
@@ -54,6 +54,16 @@ class _WorkerOutput:
             self._json({"time": now_time(), "what": word, "id": id_})
         else:
             click.echo(f"{now_time()}  {word} {safe_line(run_label(id_), 200)}")
+
+    def noted(self, text: str) -> None:
+        """Print what keeps the worker from working."""
+        from fairwitness.app.text import safe_line
+        from fairwitness.app.views.event_lines import now_time
+
+        if self._as_json:
+            self._json({"time": now_time(), "what": "note", "text": text})
+        else:
+            click.echo(f"{now_time()}  {safe_line(text, 400)}")
 
     def audited(self, found: "tuple[StrandedRun, ...]") -> None:
         """Print the runs that need attention before they can continue."""

@@ -36,12 +36,12 @@ def headline(view: "FeatureView") -> str:
     """Return the run in one line: status, time and tokens."""
     from fairwitness.app.views.feature_lines import tokens_of
 
-    merged = sum(task.word == "merged" for task in view.tasks())
-    begun = len(view.tasks())
+    merged = sum(task.word == "merged" for task in view.started_tasks())
+    begun = len(view.started_tasks())
     parts = (
         view.word.upper(),
         f"iteration {view.iteration}" if view.iteration > 1 else "",
-        f"{merged} of {view.planned or begun} tasks merged" if begun else "",
+        f"{merged} of {begun} tasks merged" if begun else "",
         spell_seconds(view.seconds()),
         tokens_of(view.tokens),
     )
@@ -59,7 +59,7 @@ def at_work_now(view: "FeatureView") -> list[tuple[str, str, str]]:
         about = f" {safe_line(call.task, 60)}" if call.task else ""
         found.append((call.instance, f"{safe_line(call.agent, 30)}{about}", call.since))
     busy = {call.task for call in view.running()}
-    for task in view.tasks():
+    for task in view.started_tasks():
         if task.is_under_way and task.name not in busy:
             found.append((task.name, f"{task.word}, attempt {task.attempt}", task.since))
     return [(safe_line(name, 128), text, spell_seconds(seconds_between(since, now))) for name, text, since in found]

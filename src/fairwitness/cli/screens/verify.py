@@ -102,6 +102,9 @@ def _show_answer(report: "VerifyReport") -> None:
                 _print(reason, "    ", "      ")
             if len(reasons) > _MOST:
                 click.echo(f"    and {len(reasons) - _MOST} more: --json lists all")
+    click.echo(f"\nhead {report.ledger_head}")
+    if " only: " in report.anchored:
+        _print(f"anchored {report.anchored}", "     ", "     ")
     click.echo(f"next:  {report.next}", err=True)
 
 

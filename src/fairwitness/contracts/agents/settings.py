@@ -18,6 +18,8 @@ AgentName = SafeName
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]{0,127}$")]
 """The name of an environment variable; upper case only, so that a pasted key is refused."""
 
+GatewaySeconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
 
 class ProviderKind(StrEnum):
     """The provider of a model; it decides the API dialect and the default address."""
@@ -54,6 +56,40 @@ class RoleChoice(AgentChoice):
     instances: dict[str, AgentChoice] = Field(default_factory=dict)
 
 
+class GatewayLimits(Contract):
+    """The `[agents.gateway]` table: how long the gateway waits for an agent and for a provider, and for how many
+    connections."""
+
+    request_s: GatewaySeconds = 60.0
+    """For a whole request, from its first byte or the opening of the connection on."""
+    unread_s: GatewaySeconds = 60.0
+    """For an agent that reads nothing of its answer."""
+    idle_s: GatewaySeconds = 60.0
+    """For another request on the same connection."""
+    connections: Annotated[int, Field(ge=1, le=1000)] = 100
+    """Connections at the same time."""
+    provider_wait_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 900.0
+    """For a provider that refuses for a while or does not answer; then the run is interrupted."""
+
+
+Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+
+
+class ModelPrice(Contract):
+    """The price of a model in dollars for a million tokens; 0 for one that costs nothing."""
+
+    input: Dollars
+    output: Dollars
+    cached: Maybe[Dollars] = None
+    """For input that is read from a cache; None if it costs as much as other input."""
+
+
+class PriceFile(ModelPrice):
+    """A person's file about a price: `prices/<any>.toml` of the user configuration."""
+
+    model: OneLine
+
+
 class AgentsSettings(Contract):
     """The `[agents]` table."""
 
@@ -62,6 +98,9 @@ class AgentsSettings(Contract):
     """The default agent's model for each model class."""
     roles: dict[Role, RoleChoice] = Field(default_factory=dict)
     backend: dict[AgentName, BackendSettings] = Field(default_factory=dict)
+    gateway: GatewayLimits = GatewayLimits()
+    prices: dict[OneLine, ModelPrice] = Field(default_factory=dict)
+    """Prices of models by name; they come before the built-in list."""
 
 
 class ModelChoice(Contract):

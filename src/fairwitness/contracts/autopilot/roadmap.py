@@ -43,7 +43,9 @@ def phase_slug(phase_id: str, name: str) -> str:
     ('uberprufung-sign-in', 'phase-6-1')
     """
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    slug = _NO_WORD.sub("-", plain).strip("-")[:SLUG_LIMIT].strip("-")
+    slug = _NO_WORD.sub("-", plain).strip("-")
+    if len(slug) > SLUG_LIMIT:  # ends with a whole word, unless the first one is too long
+        slug = slug[: SLUG_LIMIT + 1].rpartition("-")[0] or slug[:SLUG_LIMIT]
     return slug or f"phase-{phase_id.replace('.', '-')}"
 
 

@@ -64,6 +64,10 @@ class BudgetTable(Contract):
     tokens: Maybe[Positive] = None
     dollars: Maybe[Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]] = None
     minutes: Maybe[Positive] = None
+    ask_above_dollars: Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)] = 10.0
+    """At a terminal, a run whose estimate may be higher is confirmed first."""
+    ask_above_tokens: Positive = 3_000_000
+    """The same for a run whose dollars are unknown."""
 
 
 class Reservation(Contract):

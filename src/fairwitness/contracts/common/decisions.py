@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fairwitness.contracts.common.base import Contract, Count, Flag, Positive, Text, Texts
+from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Text, Texts
 from fairwitness.contracts.common.completion import StepId
 from fairwitness.contracts.common.gates import GateAnswer
 from fairwitness.contracts.common.ids import SafeName
@@ -114,9 +114,11 @@ class Revise(BaseDecision):
 
 
 class Replan(BaseDecision):
-    """Ask the planner to replace the tasks that failed."""
+    """Have the tasks that failed done again: by the implementer as planned, or after the planner replaced them."""
 
     kind: Literal["replan"] = "replan"
+    by: Maybe[Literal["implementer"]] = None
+    """Who does them again as planned; None if the planner replaces them first."""
     iteration: Positive
     tasks: Annotated[Texts, Field(min_length=1)]
 

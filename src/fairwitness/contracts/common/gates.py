@@ -10,7 +10,7 @@ from fairwitness.contracts.common.evidence import EvidenceQuery
 
 
 class Gate(StrEnum):
-    """The evidence gates: six of the feature pipeline, and that of `fairwitness verify`."""
+    """The gates: six of the feature pipeline, that of `fairwitness verify`, and two that events of a run answer."""
 
     BASELINE_EXISTS = "EG-1"
     VERIFICATION_SUFFICIENT = "EG-2"
@@ -19,10 +19,12 @@ class Gate(StrEnum):
     CATEGORIES_COVERED = "EG-5"
     MAJORITY_APPROVES = "EG-6"
     CHANGE_HOLDS = "verify"
+    PERSON_APPROVES = "approval"
+    PHASE_PASSES = "phase"
 
 
 class Open(Contract):
-    """The gate is open, with the evidence rows that opened it."""
+    """The gate is open, with the evidence rows that opened it; for a gate that events answer, their numbers."""
 
     answer: Literal["open"] = "open"
     gate: Gate

@@ -5,7 +5,7 @@ import re
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-_HEADING = re.compile(r" {0,3}##[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\r?")
+_HEADING = re.compile(r" {0,3}##[ \t]+(.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)
 
 
@@ -22,11 +22,18 @@ def split_sections(text: str) -> tuple[tuple[str, str], ...]:
     for line in text.split("\n"):
         heading = _HEADING.fullmatch(line) if fence is None else None
         if heading is not None:
-            found.append((heading.group(1), []))
+            found.append((_heading_name(heading.group(1)), []))
         elif found:
             found[-1][1].append(line)
         fence = _fence_after(line, fence)
     return tuple((name, "\n".join(body)) for name, body in found)
+
+
+def _heading_name(text: str) -> str:
+    """Return a heading without white space and `#` at its end; one pattern for both takes quadratic time."""
+    name = text.removesuffix("\r").rstrip(" \t")
+    bare = name.rstrip("#")
+    return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else name
 
 
 def _fence_after(line: str, fence: str | None) -> str | None:

@@ -50,6 +50,8 @@ class VerificationPolicy(Contract):
     revert_from: Annotated[int, Strict(), Field(ge=1, le=3)] = 2
     """The iteration from which a failing task's files are restored to the baseline."""
     self_fixes: Annotated[int, Strict(), Field(ge=0, le=2)] = 2
+    """How often a task whose checks failed goes back to its implementer before it is planned anew; the last iteration
+    always has a new plan."""
 
 
 class RiskRule(Contract):

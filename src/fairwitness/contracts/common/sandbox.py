@@ -39,7 +39,7 @@ class SandboxLimits(Contract):
     """CPU seconds for each process."""
     processes: Positive = 256
     memory: Positive = 2 << 30
-    """Bytes for the whole process tree."""
+    """Bytes for the whole process tree, including its files in memory."""
     memory_process: Positive = 2 << 30
     file_size: Positive = 256 << 20
     disk: Positive = 1 << 30
@@ -47,6 +47,7 @@ class SandboxLimits(Contract):
     files: Positive = 500_000
     """The maximum number of new files there, including empty ones."""
     temporary: Positive = 512 << 20
+    """Bytes in the private home and the temporary folders together; in the `ns` tier they are in memory."""
     open_files: Positive = 1024
     output_kept: Positive = 1 << 20
     """Bytes kept of each output stream, half from its start and half from its end."""
@@ -164,14 +165,16 @@ class Violation(Contract):
 
 
 class OutputStream(Contract):
-    """The output of one stream; the kept bytes are stored next to the result.
+    """The output of one stream; what is kept of it is stored next to the result, without secrets.
 
     A stream attached to the caller is not read: it reports 0 bytes and the hash of empty input.
     """
 
     total: Count
     sha256: Sha256
-    """The hash of the complete output, including what was not kept."""
+    """The hash of the complete output as the command wrote it, including secrets and what was not kept."""
+    stored_sha256: Sha256
+    """The hash of what is kept, without secrets."""
     truncated: Flag
 
 

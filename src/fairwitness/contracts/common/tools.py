@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Literal, NamedTuple
-
-from pydantic import Field
+from typing import Literal, NamedTuple
 
 from fairwitness.contracts.common.base import Contract, Flag, Maybe, Text
 
@@ -66,6 +64,7 @@ class Tool(StrEnum):
     RUN_TESTS = "run_tests"
     FIX_CONFLICT = "fix_conflict"
     EMIT_CR = "emit_cr"
+    RUN_CHECK = "run_check"
 
 
 MATRIX_TOOLS: tuple[Tool, ...] = tuple(Tool)[:14]
@@ -78,9 +77,6 @@ class Access(StrEnum):
     ALLOWED = "allowed"
     SCOPED = "scoped"
     DENIED = "denied"
-
-
-Argv = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class ToolCall(Contract):
@@ -100,8 +96,8 @@ class Scope(Contract):
     """The folder of the run's documents; without it no role writes documents."""
     writes: tuple[str, ...] = ()
     """Globs of the source files that the task declared; `*` matches within one folder, `**` across folders."""
-    commands: tuple[Argv, ...] = ()
-    """Prefixes of command lines that the project's settings allow, such as its test command."""
+    checks: tuple[str, ...] = ()
+    """The names of the project's checks that `run_check` runs; filled in when the dispatch begins."""
     interactive: Flag = False
     """Whether a person can be asked."""
 
@@ -122,8 +118,8 @@ class ToolRefusal(Contract):
 _LOOK = frozenset({Tool.READ_FILE, Tool.LIST_DIR})
 _SEARCH = _LOOK | {Tool.GREP_SEARCH, Tool.SEMANTIC_SEARCH, Tool.FILE_SEARCH, Tool.QUERY_MAP}
 _WRITE = frozenset({Tool.CREATE_FILE, Tool.REPLACE_STRING})
-_RUN = frozenset({Tool.RUN_IN_TERMINAL, Tool.TERMINAL_OUTPUT, Tool.GET_ERRORS})
-_SEVEN = _LOOK | _WRITE | {Tool.GREP_SEARCH, Tool.RUN_IN_TERMINAL, Tool.GET_ERRORS}
+_RUN = frozenset({Tool.RUN_IN_TERMINAL, Tool.TERMINAL_OUTPUT, Tool.GET_ERRORS, Tool.RUN_CHECK})
+_SEVEN = _LOOK | _WRITE | {Tool.GREP_SEARCH, Tool.RUN_IN_TERMINAL, Tool.GET_ERRORS, Tool.RUN_CHECK}
 _REFINE = frozenset({Tool.MERGE_BRANCHES, Tool.RUN_TESTS, Tool.FIX_CONFLICT, Tool.EMIT_CR})
 _SUBTASKS = frozenset({Tool.READ_SUBTASKS, Tool.WRITE_SUBTASK})
 
@@ -139,7 +135,7 @@ class ToolPolicy(NamedTuple):
     programs: tuple[tuple[str, ...], ...] = ()
     """Prefixes of the commands that it may run."""
     project_commands: bool = False
-    """Whether it may also run the commands that the project's settings allow."""
+    """Whether it may also run the programs of the project's toolchain, whichever these are."""
     spawns: frozenset[Role] = frozenset()
 
 
@@ -194,7 +190,7 @@ POLICIES: Mapping[Role, ToolPolicy] = {
         project_commands=True,
     ),
     Role.REVIEWER: ToolPolicy(
-        _SEARCH | {Tool.CREATE_FILE, Tool.RUN_IN_TERMINAL},
+        _SEARCH | {Tool.CREATE_FILE, Tool.RUN_IN_TERMINAL, Tool.RUN_CHECK},
         outputs=("review-findings/*.md", "review-verdicts/*.yaml"),
         programs=_GIT_LOOK,
     ),

@@ -198,9 +198,11 @@ class TaskReverted(EventData):
 
 
 class ReplanStarted(EventData):
-    """The planner was asked to replace failing tasks."""
+    """Failing tasks are done again: by the implementer as planned, or after the planner replaced them."""
 
     type: Literal["replan_started"] = "replan_started"
+    by: Maybe[Literal["implementer"]] = None
+    """Who does them again as planned; None if the planner replaces them first."""
     iteration: Positive
     failing: Annotated[tuple[TaskId, ...], Field(min_length=1)]
 

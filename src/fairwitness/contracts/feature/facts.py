@@ -157,6 +157,11 @@ class TaskFacts(Contract):
     check_runs: Count
     """How often its checks were run in this iteration."""
     baseline_runs: Count
+    failing: tuple[tuple[str, Text], ...] = ()
+    """Checks that failed, each with why: the first failing test with its error; no rule decides by it.
+
+    Empty also in facts that were recorded before there was this field.
+    """
 
 
 class FixFacts(Contract):

@@ -1,6 +1,7 @@
 """The state of a feature run, computed from its events; every view is derived from it."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts, Timestamp
@@ -121,8 +122,10 @@ class PushbackState(Contract):
 
 
 class ReplanState(Contract):
-    """One round of replacing failing tasks."""
+    """One more round for failing tasks."""
 
+    by: Maybe[Literal["implementer"]] = None
+    """Who does them again as planned; None if the planner replaces them first."""
     iteration: Positive
     failing: tuple[TaskId, ...]
 

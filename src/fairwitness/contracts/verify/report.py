@@ -162,4 +162,8 @@ class VerifyReport(Contract):
     changed: Count
     """How many files the change touches."""
     duration_ms: Count
+    ledger_head: Text
+    """The last anchor of the ledger after this run: a person who holds it can check the ledger against it."""
+    anchored: Text
+    """Where that anchor is kept."""
     next: str

@@ -10,6 +10,8 @@ class RunSettings(Contract):
 
     verify: VerifySettings
     settings_hash: Sha256
+    trusted_file: Maybe[Sha256] = None
+    """The hash of the repository's fairwitness.toml, if settings are in force because a person trusts it."""
     agents: Maybe[Text] = None
     """The agent named on the command line; null to use each role's settings."""
     cassettes: Maybe[Text] = None

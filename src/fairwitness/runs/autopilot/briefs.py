@@ -5,7 +5,6 @@ reviewer's brief holds exactly what that role may see, and no claim of the agent
 nothing, so it can be repeated.
 """
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask
 from fairwitness.contracts.autopilot.returns import ResearcherReturn
-from fairwitness.contracts.autopilot.roadmap import CommandKind, Criterion, DetailedPhase
+from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase
 from fairwitness.contracts.autopilot.verification import VerifierReturn
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import Role, Scope
@@ -228,13 +227,7 @@ class ReviewBriefs:
 
     def _looking(self) -> Scope:
         """Allow the project's commands, and no writes."""
-        return Scope(commands=self._commands())
-
-    def _commands(self) -> tuple[tuple[str, ...], ...]:
-        """Return the argument vectors of the project's commands; a line that is not a plain command is left out."""
-        commands = self._log.order().commands
-        said = [commands.get(kind) or "" for kind in CommandKind]
-        return tuple(dict.fromkeys(words for words in map(_words, said) if words))
+        return Scope()
 
     def _step(self, phase_pass: PhasePass, step: StepName, number: int, role: Role, task: str, **more: Any) -> Brief:
         id_ = step_dispatch(phase_pass, step, number)
@@ -276,13 +269,6 @@ def work_sections(
     if not boxes:
         raise UsageError("there is no work for the agent", next_step="pass a task, items or problems")
     return boxes
-
-
-def _words(line: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(line))
-    except ValueError:
-        return ()
 
 
 AUDIT: Final = "self-audit"
@@ -439,7 +425,7 @@ class AutopilotBriefs(ReviewBriefs):
         return tuple(globs)
 
     def _building(self, writes: Sequence[str]) -> Scope:
-        return Scope(writes=tuple(writes), commands=self._commands())
+        return Scope(writes=tuple(writes))
 
     def _lessons(self) -> tuple[PromptSection, ...]:
         return text_section("Lessons of this run", self._learnings())

@@ -34,16 +34,16 @@ from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
+from fairwitness.ledger.kept import recorded
 from fairwitness.rules.evidence_worth import is_confined, proof_of
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.artifacts import Store
-from fairwitness.verify.discovery.repository_checks import discover
-from fairwitness.verify.environment.preparation import TreeView
 from fairwitness.verify.folder_lock import locked_folder, remove_abandoned_folders
 from fairwitness.verify.harness import Harness as Verifying
 from fairwitness.verify.harness import run_once
 from fairwitness.verify.model import CheckRequest, refuse_stopped
 from fairwitness.verify.subject import VerifyDeps, harness_of, ignore_progress
+from fairwitness.verify.tree_view import checks_at
 
 CAPTURED = 500
 """How many characters of an output are kept in a result; the store keeps all of it."""
@@ -213,7 +213,7 @@ class CommandHarness:
         self._deps = replace(deps, use_cache=False)  # a result of another scope or run is no evidence here
         self._commands = dict(commands)
         self._seconds = float(seconds)
-        self._outputs = Store(deps.state)
+        self._outputs = Store(deps.state, private=True)
 
     def run_all(
         self, scope: str, commands: Sequence[CriterionCommand], tree: str, *, stop: threading.Event
@@ -293,7 +293,7 @@ class CommandHarness:
             results = list(self._known(batch))  # another process may have run them meanwhile
             if len(results) == len(batch.commands):
                 return tuple(results)
-            found = discover(TreeView(self._deps.shadow, batch.tree), self._deps.settings)
+            found = checks_at(self._deps.shadow, batch.tree, self._deps.settings)
             with harness_of(
                 self._deps,
                 VerifySubject(task_id=batch.name),
@@ -315,7 +315,7 @@ class CommandHarness:
             row = self._log.ledger.observation(self._log.run_id, batch.key(place))
             if row is None:
                 break
-            result = ExecutionResult.model_validate(row.detail["document"])
+            result = recorded(ExecutionResult, row, "document")
             is_other = (row.tree, result.criterion, result.command) != (batch.tree, *command)
             _refuse_other(row.key, row.tree, is_other=is_other)
             known.append(result)

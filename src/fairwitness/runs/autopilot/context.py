@@ -14,6 +14,7 @@ from fairwitness.errors import InternalError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.kept import recorded
 from fairwitness.rules.phase_plan import parts_of
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand
@@ -92,7 +93,7 @@ class AutopilotContext:
         for subject in dict.fromkeys((phase_id, phase_id.rstrip("abcdefghijklmnopqrstuvwxyz"))):
             own = [row for row in rows if row.subject == subject]
             if own:
-                return shape.model_validate(own[-1].detail["document"])
+                return recorded(shape, own[-1], "document")
         return None
 
     def plan(self, phase_id: str) -> PhasePlan | None:

@@ -27,6 +27,7 @@ from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Graph
 from fairwitness.errors import NotReady
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
+from fairwitness.kit.text import bounded
 from fairwitness.rules.breaker import may_retry
 from fairwitness.rules.claims import mini_differences
 from fairwitness.runs.autopilot import task_checks
@@ -52,8 +53,8 @@ from fairwitness.runs.autopilot.task_graphs import (
 )
 from fairwitness.runs.autopilot.usage import task_retries
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 DEBUGS: Final = 2
 """How often a debugger may work on one task."""
@@ -151,7 +152,9 @@ class NodeExecutor:
         except Halted as halted:
             return Worked(done=False, changed=(), reason=halted.reason, halt=halted.reason)
         if done.done:
-            return Worked(done=True, changed=done.files, summary=f"{job.node.name} - {job.node.about}"[:_SUMMARY])
+            return Worked(
+                done=True, changed=done.files, summary=bounded(f"{job.node.name} - {job.node.about}", _SUMMARY)
+            )
         return Worked(done=False, changed=done.files, reason=done.problems[0][:_REASON])
 
     async def _adopted(self, job: NodeJob) -> NodeAttempt:

@@ -17,9 +17,9 @@ from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event,
 from fairwitness.runs.autopilot.revert import left_at
 from fairwitness.runs.autopilot.task_checks import failure_of
 from fairwitness.runs.autopilot.task_graphs import PlannedGraph, TaskNode, attempted, commit_of
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.graph.runner import ExclusiveTargetGraph
-from fairwitness.runs.shared.blocking import run_blocking
 
 BUDGET = "the budget is used up: "
 """The start of the reason of an attempt that was halted before it began; a resumed run makes it again."""

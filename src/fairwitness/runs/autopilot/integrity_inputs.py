@@ -18,6 +18,7 @@ from fairwitness.contracts.autopilot.phase_record import AutomatedChecks
 from fairwitness.contracts.autopilot.phase_return import PhaseOutcome, PhaseReturn
 from fairwitness.contracts.autopilot.returns import JudgeReturn
 from fairwitness.contracts.autopilot.vocabulary import FailureCategory, PhaseStatus, StepName
+from fairwitness.ledger.kept import recorded
 from fairwitness.rules.diagnostics import ImprovementPaths, needs_diagnostic, usable_paths
 from fairwitness.rules.rating import improvement_paths
 from fairwitness.rules.run_flags import CYCLES, deferral_rate, run_mode
@@ -79,7 +80,7 @@ def review_pass(context: AutopilotContext, phase_pass: PhasePass, returned: Phas
 def with_current_rating(context: AutopilotContext, review: PassReview) -> PassReview:
     """Return the review with the rating that counts: if a cycle was reverted, the one before it."""
     row = current_rating(context.log, review.phase_pass.phase)
-    rated = None if row is None else PhaseRating.model_validate(row.detail["document"])
+    rated = None if row is None else recorded(PhaseRating, row, "document")
     return replace(review, rated=rated, way=_way(context, review.phase_pass, rated))
 
 

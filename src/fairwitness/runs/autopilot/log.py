@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from fairwitness.contracts.autopilot.event_base import AutopilotEventBase
-from fairwitness.contracts.autopilot.events_run import AutopilotRunStarted
+from fairwitness.contracts.autopilot.events_run import AutopilotRunStarted, CheckpointWritten
 from fairwitness.contracts.autopilot.facts import AutopilotState, EventFacts
 from fairwitness.contracts.autopilot.order import AutopilotOrder
 from fairwitness.contracts.autopilot.passes import PassDecision, PhasePass, StepResult
@@ -22,12 +22,14 @@ from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.errors import RowRefused, UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.rules.fold_phase import event_data
 from fairwitness.rules.run_flags import run_mode
 from fairwitness.runs.shared.log import FoldedState, RunLog
+from fairwitness.store.layout.autopilot import STATE
 
 C = TypeVar("C", bound=Contract)
 E = TypeVar("E", bound=AutopilotEventBase)
@@ -87,7 +89,7 @@ class AutopilotLog(RunLog):
             row = self.ledger.observation(self.run_id, ORDER)
             if row is None or "order" not in row.detail or "roadmap" not in row.detail["order"]:
                 raise UsageError(f"{self.run_id} is no autopilot run", next_step="fairwitness status lists the runs")
-            self._order = AutopilotOrder.model_validate(row.detail["order"])
+            self._order = recorded(AutopilotOrder, row, "order")
         return self._order
 
     def budget(self) -> BudgetTable:
@@ -137,12 +139,12 @@ class AutopilotLog(RunLog):
     def kept(self, key: str, shape: type[C]) -> C | None:
         """Return the document under a key, or None."""
         row = self.ledger.observation(self.run_id, key)
-        return None if row is None else shape.model_validate(row.detail["document"])
+        return None if row is None else recorded(shape, row, "document")
 
     def all_kept(self, kind: str, shape: type[C]) -> tuple[C, ...]:
         """Return all documents of a kind, in order."""
         rows = self.ledger.observations(self.run_id, kind)
-        return tuple(shape.model_validate(row.detail["document"]) for row in rows)
+        return tuple(recorded(shape, row, "document") for row in rows)
 
     def passes(self) -> tuple[PhasePass, ...]:
         """Return every pass that was started."""
@@ -152,7 +154,7 @@ class AutopilotLog(RunLog):
         """Return the results of the steps of a pass, in order."""
         rows = self.ledger.observations(self.run_id, STEP)
         own = [row for row in rows if row.subject == pass_name(phase_pass)]
-        return tuple(StepResult.model_validate(row.detail["document"]) for row in own)
+        return tuple(recorded(StepResult, row, "document") for row in own)
 
     def returned(self, phase_pass: PhasePass) -> PhaseReturn | None:
         """Return what a pass returned, or None if it has not returned."""
@@ -186,9 +188,25 @@ def step_key(phase_pass: PhasePass, step: StepName, number: int) -> str:
     return f"{STEP}:{pass_name(phase_pass)}:{step.value}:{number}"
 
 
+_MID_STEP = frozenset(
+    {
+        *("run_started", "run_resumed", "flag_mutual_exclusivity_error"),
+        *("task_retried", "task_completed", "task_failed", "batch_completion_report"),
+        *("self_audit_started", "self_audit_gap_found", "self_audit_gap_fixed", "self_audit_completed"),
+    }
+)
+"""Events after which the state file is not written yet, because a step or a move goes on."""
+
+
 def put_events(record: Record, events: Sequence[LoggedEvent], now: str) -> None:
-    """Put autopilot events into a record."""
-    for event, facts in events:
+    """Put autopilot events into a record, followed by the announcement of the state file that is written next.
+
+    Both are in one record, so that a kill between them changes no count: the file itself can be written again.
+    """
+    told = list(events)
+    if {each.event.event for each in told} - _MID_STEP and not isinstance(told[-1].event, CheckpointWritten):
+        told.append(LoggedEvent(new_event(CheckpointWritten, now, path=STATE)))
+    for event, facts in told:
         record.event(
             Workflow.AUTOPILOT, event.event, event_data(event, facts), timestamp=now, phase=event.phase, task=None
         )

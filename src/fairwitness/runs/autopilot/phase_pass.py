@@ -26,6 +26,7 @@ from fairwitness.contracts.autopilot.vocabulary import (
 from fairwitness.contracts.common.base import Contract, instant
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.record import Record
 from fairwitness.rules.breaker import cools_until
 from fairwitness.rules.cost import estimated_tokens
@@ -52,7 +53,7 @@ from fairwitness.runs.autopilot.returns import phase_return
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span
 from fairwitness.runs.autopilot.usage import breaker_events, task_retries, untold_tokens
-from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 
 RunGraph = Callable[[int], Awaitable[GraphEnd]]
 
@@ -296,7 +297,7 @@ class PhasePasses:
         """Write the traces of a phase, one file per step and one for all."""
         log, layout = self._log, self._context.layout(phase)
         rows = [row for row in log.ledger.observations(log.run_id, TRACE) if row.subject == phase]
-        spans = [span for row in rows for span in Spans.model_validate(row.detail["document"]).spans]
+        spans = [span for row in rows for span in recorded(Spans, row, "document").spans]
         for step in dict.fromkeys(span.step for span in spans):
             self._context.put(
                 layout.step_trace(step.value), trace_file(tuple(span for span in spans if span.step is step))

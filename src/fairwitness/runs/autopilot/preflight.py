@@ -18,7 +18,7 @@ from fairwitness.contracts.autopilot.triage import (
     TriageResult,
 )
 from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, PhaseStatus, StepName, TriageRoute
-from fairwitness.errors import FairWitnessError
+from fairwitness.errors import FairWitnessError, is_machine_fault
 from fairwitness.rules.run_flags import run_mode
 from fairwitness.rules.spec_lock import SpecChange, SpecTurn, spec_changes
 from fairwitness.runs.autopilot.commands import CriterionCommand
@@ -83,7 +83,9 @@ def changed_specs(log: AutopilotLog, files: Store) -> tuple[SpecChange, ...]:
     for path in dict.fromkeys((*paths, *(lock.path for lock in locks))):
         try:
             hashes[path] = content_hash(files.get(path))
-        except (OSError, FairWitnessError):
+        except (OSError, FairWitnessError) as error:
+            if is_machine_fault(error):
+                raise
             continue  # an unreadable file counts as missing
     return spec_changes(locks, paths, hashes)
 

@@ -19,7 +19,7 @@ from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import scorecard_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, agent_span, answer
 from fairwitness.runs.autopilot.verification import diff_of
-from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 
 
 class PhaseRating(Contract):

@@ -12,7 +12,7 @@ from fairwitness.rules.phase_plan import is_too_large, plan_problems, scope_prob
 from fairwitness.runs.autopilot.context import PLAN, PLAN_CHECK, RESEARCH, AutopilotContext
 from fairwitness.runs.autopilot.pages_phase import plan_page, research_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, agent_span, answer
-from fairwitness.runs.shared.blocking import run_blocking
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 
 

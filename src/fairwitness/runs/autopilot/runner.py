@@ -20,7 +20,7 @@ from fairwitness.runs.autopilot.phase_pass import PhasePasses, begin_pass, skip_
 from fairwitness.runs.autopilot.run_end import RunCloser
 from fairwitness.runs.autopilot.self_audit import audit_run
 from fairwitness.runs.autopilot.state_file import StateFile
-from fairwitness.runs.shared.blocking import run_blocking
+from fairwitness.runs.dispatch.blocking import run_blocking
 
 Carry: TypeAlias = Callable[[int], Awaitable[GraphEnd]]
 

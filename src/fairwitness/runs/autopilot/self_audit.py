@@ -37,7 +37,7 @@ from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.autopilot.step_result import answer
 from fairwitness.runs.autopilot.task_graphs import TaskNode, begin_graph, commit_of, graph_of
 from fairwitness.runs.dispatch import DispatchPosition
-from fairwitness.runs.shared.blocking import run_blocking
+from fairwitness.runs.dispatch.blocking import run_blocking
 
 UNNAMED = "self-audit"
 """Stands for the requirements if the roadmap names none and no agent looked."""

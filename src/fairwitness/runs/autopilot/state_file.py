@@ -1,8 +1,9 @@
 """`.autopilot/state.json`: the state of a run in one file that a person can read without the ledger.
 
-The file is a fold of the ledger's events and nothing else. `checkpoint_written` is appended first, so that the ledger
-is never behind the file; then the current file becomes the backup; then the new file replaces it atomically. After a
-crash in between, the next refresh finds the event and writes what is missing without a second event.
+The file is a fold of the ledger's events and nothing else. `checkpoint_written` is recorded first, in one record with
+the events that it follows, so that the ledger is never behind the file and a kill changes no count; then the current
+file becomes the backup; then the new file replaces it atomically. After a crash in between, the next refresh writes
+what is missing. During a long step a checkpoint is also recorded every 45 seconds as a sign of life.
 """
 
 import threading

@@ -1,6 +1,5 @@
 """The result of a step of a pass, the reading of agents' answers, and the halt of a run that is out of budget."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -14,7 +13,9 @@ from fairwitness.contracts.autopilot.phase_record import PhaseSteps
 from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan, TraceStatus, TraceStep
 from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, FailureCategory, StepName
 from fairwitness.contracts.common.base import Contract
+from fairwitness.contracts.common.budgets import BudgetLevel, Resource
 from fairwitness.kit.text import visible
+from fairwitness.rules.budgets import refusal_in
 from fairwitness.runs.autopilot.log import LoggedEvent
 from fairwitness.runs.dispatch import Dispatched
 
@@ -98,20 +99,17 @@ def answer(done: Dispatched, shape: type[C]) -> C | StepFailureCause:
     return found
 
 
-_REFUSED = re.compile(r"the (?P<level>\w+) has (?P<cap>\d+) (?P<what>\w+), (?P<used>\d+) are used")
-
-
 def over_budget(problem: str) -> Halted:
     """Return the halt after a refused reservation: a phase's cap pauses the run, the run's own cap fails it."""
-    events = _REFUSED.match(problem)
-    of_phase = events is not None and events["level"] == "phase"
+    said = refusal_in(problem)
+    of_phase = said is not None and said.level is BudgetLevel.PHASE
     setting = "cost_cap_tokens_per_phase" if of_phase else "cost_cap_tokens_total"
-    if events is not None and events["what"] != "tokens":
-        setting = f"budget: {events['what']}"
+    if said is not None and said.what is not Resource.TOKENS:
+        setting = f"budget: {said.what.value}"
     return Halted(
         f"the budget is used up: {problem}",
         setting=setting,
-        value=0 if events is None else int(events["used"]),
+        value=0 if said is None else said.used,
         status=AutopilotRunStatus.PAUSED if of_phase else AutopilotRunStatus.FAILED,
     )
 

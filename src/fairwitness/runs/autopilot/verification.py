@@ -14,13 +14,14 @@ from fairwitness.contracts.autopilot.verification import PhaseCriterionStatus, V
 from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, Recommendation, StepName
 from fairwitness.contracts.common.base import Contract, Flag, Maybe
 from fairwitness.contracts.common.tools import Role
+from fairwitness.ledger.kept import recorded
 from fairwitness.rules.run_flags import deferral_rate
 from fairwitness.rules.scores import may_defer
 from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import judge_page, verification_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, agent_span, answer, first_line
-from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 
 
 class HarnessResults(Contract):
@@ -183,7 +184,7 @@ def _newly_passing(context: AutopilotContext, phase_pass: PhasePass, executed: S
     """Return how many criteria hold that did not hold at the last look at this phase."""
     rows = [row for row in context.log.ledger.observations(context.log.run_id, SEEN) if row.subject == phase_pass.phase]
     earlier = (
-        HarnessResults.model_validate(rows[-2].detail["document"]).executed if len(rows) > 1 else ()
+        recorded(HarnessResults, rows[-2], "document").executed if len(rows) > 1 else ()
     )  # the last row is this look
     before = {(run.criterion, run.command) for run in earlier if run.passed}
     return sum(run.passed and (run.criterion, run.command) not in before for run in executed)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fairwitness.contracts.agents.dispatch import ChangedPath, Denial, Layer, PathChangeKind
 from fairwitness.contracts.common.ids import relative_path_problem
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, ToolPolicy
-from fairwitness.errors import FairWitnessError
+from fairwitness.errors import FairWitnessError, is_machine_fault
 from fairwitness.git.call import bytes_of, text_of
 from fairwitness.git.objects import SYMLINK, TreeEntry
 from fairwitness.git.shadow import Shadow
@@ -69,6 +69,8 @@ def audit(
         now = take_snapshot(shadow, folder, stored_contents=stored_contents)
         return _judged(shadow, folder, start, now, POLICIES[role], scope, base_tree)
     except (FairWitnessError, OSError) as error:
+        if is_machine_fault(error):
+            raise  # the agent is not to blame, and a later look may succeed
         reason = visible(f"the worktree cannot be compared with its start: {error}")
         return Audit((), (Denial(layer=Layer.AUDIT, tool=TOOL, target=str(folder), reason=reason),), 0, None)
 

@@ -10,6 +10,7 @@ from fairwitness.contracts.agents.dispatch import DispatchLimits, DispatchOutcom
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import Amounts, Budget, BudgetCaps, Reservation, Spending
 from fairwitness.contracts.common.evidence import Observation
+from fairwitness.ledger.kept import recorded
 
 STARTED = "dispatch-started"
 CANCELLED = "dispatch-cancelled"
@@ -37,7 +38,7 @@ class DispatchHistory(NamedTuple):
     @property
     def reservation(self) -> Reservation | None:
         """Return what was reserved at the first start; a repeated step does not pay twice."""
-        return Reservation.model_validate(self.started[0].detail["reservation"]) if self.started else None
+        return recorded(Reservation, self.started[0], "reservation") if self.started else None
 
 
 def history_of(observations: Iterable[Observation], dispatch_id: str) -> DispatchHistory:
@@ -56,32 +57,12 @@ def budget_of(caps: BudgetCaps, observations: Iterable[Observation]) -> Budget:
     spent: dict[str, Spending] = {}
     for row in observations:
         if row.kind == STARTED:
-            reserved.setdefault(row.subject, Reservation.model_validate(row.detail["reservation"]))
+            reserved.setdefault(row.subject, recorded(Reservation, row, "reservation"))
         elif row.kind == ENDED:
-            spent[row.subject] = Spending.model_validate(row.detail["spending"])
+            spent[row.subject] = recorded(Spending, row, "spending")
     for ended in spent:
         reserved.pop(ended, None)
     return Budget(caps=caps, reserved=reserved, spent=spent)
-
-
-EXTERNAL = Amounts(tokens=400_000, money_micros=2_000_000)
-EXTERNAL_TURNS = 10
-"""What an external agent gets in addition. With every turn it sends its own prompt of some ten thousand tokens
-again, most of them cached, and it also calls its model for titles and summaries. A role's budget is meant for our
-own loop."""
-
-
-def sized(spec: RoleSpec, kind: str) -> RoleSpec:
-    """Return the role with the budget for this kind of agent; what is unlimited stays unlimited."""
-    if kind != "acp":
-        return spec
-    budget = spec.budget
-    larger = Amounts(
-        tokens=budget.tokens + EXTERNAL.tokens if budget.tokens else 0,
-        money_micros=budget.money_micros + EXTERNAL.money_micros if budget.money_micros else 0,
-        milliseconds=budget.milliseconds,
-    )
-    return spec.model_copy(update={"budget": larger, "turns": spec.turns + EXTERNAL_TURNS})
 
 
 def limits_of(spec: RoleSpec) -> DispatchLimits:
@@ -110,7 +91,7 @@ def used_by(outcome: DispatchOutcome, asked: Amounts) -> Amounts:
 def spending_of(outcome: DispatchOutcome, before: DispatchHistory, reservation: Reservation) -> Spending:
     """Return what a dispatch used in all its tries. A killed try reported nothing, so it counts as reserved."""
     asked = reservation.asked
-    parts = [used_by(outcome, asked), *(Amounts.model_validate(row.detail["used"]) for row in before.cancelled)]
+    parts = [used_by(outcome, asked), *(recorded(Amounts, row, "used") for row in before.cancelled)]
     total = Amounts(
         tokens=sum(part.tokens for part in parts),
         money_micros=sum(part.money_micros for part in parts),

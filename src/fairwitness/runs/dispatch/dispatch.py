@@ -2,16 +2,21 @@
 
 Two records frame it. The first says that it starts: its reservation and the state of its worktree. The second holds the
 outcome, the agent's answer as a claim, telemetry, events and the settled budget, in one transaction. If the process
-dies in between, only the first record exists; then the worktree is restored and the dispatch is repeated under the same
-reservation.
+dies in between, only the first record exists. An answer that had arrived is in the dispatch's slot and is adopted;
+otherwise the worktree is restored and the dispatch is repeated under the same reservation.
+
+A try that ended because of the model's provider is recorded as cancelled with what it used. It is repeated if the fault
+passes by itself, and otherwise interrupts the run.
 """
 
 import asyncio
 import time
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from fairwitness.agents.base import AgentJob, AnswerForm, OnHappening
-from fairwitness.agents.driver import BudgetCut, drive
+from fairwitness.agents.driver import DispatchCut, drive
 from fairwitness.agents.prompt_text import render
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.toolbox import Toolbox
@@ -29,15 +34,28 @@ from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import OverBudget
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
-from fairwitness.errors import UsageError
+from fairwitness.errors import DiskRefused, ProviderAway, UsageError
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.rules.budgets import sized, spelled_refusal
+from fairwitness.runs.dispatch.answer_slot import AnswerSlot
 from fairwitness.runs.dispatch.audit import Audit, audit
-from fairwitness.runs.dispatch.budget_account import limits_of, sized
+from fairwitness.runs.dispatch.blocking import run_blocking
+from fairwitness.runs.dispatch.budget_account import limits_of
 from fairwitness.runs.dispatch.model import DispatchContext, DispatchDeps, Dispatched, DispatchPosition, ModelConnection
-from fairwitness.runs.dispatch.records import adopt, begin, write_cancelled, write_end
+from fairwitness.runs.dispatch.records import (
+    StartedDispatch,
+    adopt,
+    begin,
+    begun,
+    write_cancelled,
+    write_end,
+)
 from fairwitness.runs.dispatch.transcript import Transcript, clean, keep
+from fairwitness.runs.dispatch.worktree_snapshot import stat_mark
 
 _WEAK = frozenset({EnforcementTier.C, EnforcementTier.D})
+_REPEATS = 4
+"""How often a dispatch is repeated whose agent gave up because of its provider; the gateway waits in between."""
 _NOTHING = Usage(tokens_in=0, tokens_out=0, tokens_cached=0, cost_micros=0, turns=0)
 """Usage is known to be zero, not merely unreported: no model was called."""
 
@@ -64,7 +82,7 @@ def toolbox(brief: Brief, deps: DispatchDeps, transcript: Transcript) -> Toolbox
 
     return Toolbox(
         role=brief.role,
-        scope=brief.scope,
+        scope=brief.scope.model_copy(update={"checks": deps.checks}),
         worktree=deps.worktree,
         runner=deps.runner,
         surroundings=deps.surroundings,
@@ -80,13 +98,13 @@ def _telling(deps: DispatchDeps, transcript: Transcript) -> OnHappening:
     def tell(happening: Happening) -> None:
         transcript.tell(happening)
         if deps.watcher is not None:
-            deps.watcher(happening)
+            deps.watcher(Happening.model_validate(clean(happening.plain())))
 
     return tell
 
 
 async def driven(
-    deps: DispatchDeps, parts: JobParts, connection: ModelConnection, *, stop: asyncio.Event | None, cut: BudgetCut
+    deps: DispatchDeps, parts: JobParts, connection: ModelConnection, *, stop: asyncio.Event | None, cut: DispatchCut
 ) -> DispatchOutcome:
     """Run the driver and return its outcome, with the usage that was counted nearest to the model."""
     if deps.probe.tier in _WEAK and deps.runner.tier is not SandboxTier.NAMESPACES:
@@ -107,6 +125,9 @@ async def driven(
         endpoint=connection.endpoint,
         on_happening=_telling(deps, parts.transcript),
         began=time.monotonic(),
+        check=deps.check,
+        waited=connection.waited,
+        trouble=connection.trouble,
     )
     outcome = await drive(deps.backend, job, stop=stop, cut=cut)
     used = connection.used()
@@ -134,38 +155,136 @@ async def dispatch(
     if brief.role is not spec.role or spec.answer is None:
         raise UsageError(f"{brief.role.value} cannot be dispatched as {spec.role.value}", next_step="fix the brief")
     answer, spec = spec.answer, sized(spec, deps.probe.kind)
-    known = adopt(context, brief)
+    known = await run_blocking(adopt, context, brief)
     if known is not None:
         return known
+    slot = await asyncio.to_thread(AnswerSlot.take, context.store.root, brief)
+    is_recorded = False
+    try:
+        is_adopted = await asyncio.to_thread(_is_adoptable, context, brief, deps, slot)
+        for repeated in range(_REPEATS + 1):
+            cut = DispatchCut()
+            if is_adopted:
+                started: StartedDispatch | OverBudget | None = await run_blocking(begun, context, brief)
+            else:
+                started = await _called(context, spec, answer, brief, position, deps, slot, stop, cut)
+            assert started is not None
+            if isinstance(started, OverBudget):
+                return Dispatched(brief.dispatch_id, _never_began(started, brief))
+            dispatched = await _recorded(context, brief, position, deps, started, slot, is_adopted=is_adopted)
+            is_recorded = True
+            killpoint("dispatch.finished")
+            if dispatched.outcome.status is not OutcomeStatus.CANCELLED or (cut.away is None and cut.trouble is None):
+                return dispatched
+            if cut.away is not None or cut.trouble is None or repeated == _REPEATS:
+                raise cut.away or _gave_up(cut)
+            is_recorded, deps = False, replace(deps, is_fresh=False)
+        raise AssertionError("the last repetition returns or raises")
+    finally:
+        slot.close(recorded=is_recorded)
+
+
+def _gave_up(cut: DispatchCut) -> ProviderAway:
+    assert cut.trouble is not None
+    return ProviderAway(
+        f"the agent gave up {_REPEATS + 1} times because of its provider: {cut.trouble.text}",
+        next_step=cut.trouble.meaning.next_step,
+    )
+
+
+def _is_adoptable(context: DispatchContext, brief: Brief, deps: DispatchDeps, slot: AnswerSlot) -> bool:
+    """Return whether the slot holds an answer to the last try of this call that need not be asked for again.
+
+    If its worktree was not audited, it must be as the agent left it: otherwise nobody knows what the agent changed.
+    """
+    if slot.outcome is None or slot.outcome.status is OutcomeStatus.CANCELLED:
+        return False
+    started = begun(context, brief)
+    if started is None or started.history.tries != slot.tries:
+        return False
+    return slot.audit is not None or (not deps.is_fresh and stat_mark(deps.worktree) == slot.mark)
+
+
+async def _called(
+    context: DispatchContext,
+    spec: RoleSpec,
+    answer: str,
+    brief: Brief,
+    position: DispatchPosition,
+    deps: DispatchDeps,
+    slot: AnswerSlot,
+    stop: asyncio.Event | None,
+    cut: DispatchCut,
+) -> StartedDispatch | OverBudget:
+    """Call the agent and keep its answer in the slot."""
+    if slot.outcome is not None:
+        slot.forget()
     transcript = Transcript()
     tools = toolbox(brief, deps, transcript)
     try:
         prompt, form = (
-            render(spec, brief, tools=[tool.name for tool in tools.offered()]),
+            render(spec, brief, tools=[tool.name for tool in tools.offered()], submits=deps.probe.kind == "api"),
             form_of(answer, brief.known),
         )
-        cut = BudgetCut()
-        async with deps.models.connect(brief.dispatch_id, limits_of(spec), cut.make) as connection:
-            started = await begin(context, spec, brief, position, deps)
-            if isinstance(started, OverBudget):
-                return Dispatched(brief.dispatch_id, _never_began(started))
+        async with deps.models.connect(brief.dispatch_id, limits_of(spec), cut) as connection:
+            begins = await begin(context, spec, brief, position, deps)
+            if isinstance(begins, OverBudget):
+                return begins
             killpoint("dispatch.started")
             job = JobParts(spec, brief, prompt, form, tools, transcript)
             outcome = await driven(deps, job, connection, stop=stop, cut=cut)
             killpoint("dispatch.driven")
     finally:
         await tools.close()
-    found = await asyncio.to_thread(
-        audit,
-        context.shadow,
-        deps.worktree,
-        started.snapshot,
-        role=brief.role,
-        scope=brief.scope,
-        base_tree=deps.base_tree,
-        stored_contents=context.stored_contents,
-    )
-    killpoint("dispatch.audited")
+    said = _storable(outcome)
+
+    async def arrived() -> None:
+        mark = await asyncio.to_thread(stat_mark, deps.worktree)
+        await asyncio.to_thread(slot.arrived, said, transcript.content(), begins.history.tries, mark)
+
+    await _outlast_disk(context, arrived)
+    killpoint("dispatch.answered")
+    return begins
+
+
+async def _recorded(
+    context: DispatchContext,
+    brief: Brief,
+    position: DispatchPosition,
+    deps: DispatchDeps,
+    started: StartedDispatch,
+    slot: AnswerSlot,
+    *,
+    is_adopted: bool,
+) -> Dispatched:
+    """Audit the worktree and record the answer in the slot; a disk that is full or read-only is waited for."""
+    assert slot.outcome is not None
+    outcome = slot.outcome
+
+    async def audited() -> Audit:
+        seen = await asyncio.to_thread(
+            audit,
+            context.shadow,
+            deps.worktree,
+            started.snapshot,
+            role=brief.role,
+            scope=brief.scope,
+            base_tree=deps.base_tree,
+            stored_contents=context.stored_contents,
+        )
+        trouble = None if seen.tree is not None else context.disk.trouble()
+        if trouble is not None:
+            raise DiskRefused(f"the worktree cannot be compared with its start: {trouble}")
+        return seen
+
+    async def kept() -> str:
+        return keep(context.store, slot.transcript)
+
+    found = slot.audit
+    if found is None:
+        found = await _outlast_disk(context, audited)
+        killpoint("dispatch.audited")
+        slot.audited(found)
     dispatched = Dispatched(
         brief.dispatch_id,
         outcome=_storable(_judged(outcome, found)),
@@ -173,13 +292,33 @@ async def dispatch(
         byproducts=found.byproducts,
         start_tree=started.snapshot.tree,
         tree=found.tree,
-        transcript=keep(context.store, transcript.content()),
+        transcript=await _outlast_disk(context, kept),
+        adopted=is_adopted,
     )
     killpoint("dispatch.kept")
     write = write_cancelled if dispatched.outcome.status is OutcomeStatus.CANCELLED else write_end
-    write(context, brief, position, started, dispatched, agent=deps.probe.name)
-    killpoint("dispatch.finished")
+
+    async def written() -> None:
+        await run_blocking(write, context, brief, position, started, dispatched, agent=deps.probe.name)
+
+    await _outlast_disk(context, written)
     return dispatched
+
+
+T = TypeVar("T")
+
+
+async def _outlast_disk(context: DispatchContext, work: Callable[[], Awaitable[T]]) -> T:
+    """Do work that can be repeated, again after a disk refused it and is well again."""
+    unexplained = 0
+    while True:
+        try:
+            return await work()
+        except Exception as error:
+            if not context.disk.excuses(error, unexplained):
+                raise
+            unexplained += context.disk.trouble() is None
+        await context.disk.wait()
 
 
 def _judged(outcome: DispatchOutcome, found: Audit) -> DispatchOutcome:
@@ -206,13 +345,9 @@ def _storable(outcome: DispatchOutcome) -> DispatchOutcome:
     answer = plain.pop("answer", None)
     cleaned = clean(plain)
     if answer is not None:
-        cleaned["answer"] = clean(answer, limit=None, redacted=False)  # it was validated unredacted
+        cleaned["answer"] = clean(answer, limit=None, redacted=False)  # it was validated, without secrets, as it is
     return DispatchOutcome.model_validate(cleaned)
 
 
-def _never_began(over: OverBudget) -> DispatchOutcome:
-    problem = (
-        f"the {over.level.value} has {over.cap} {over.what.value}, {over.used} are used or promised, "
-        f"and this dispatch asks for {over.asked}"
-    )
-    return unasked(OutcomeStatus.OVER_BUDGET, None, problem)
+def _never_began(over: OverBudget, brief: Brief) -> DispatchOutcome:
+    return unasked(OutcomeStatus.OVER_BUDGET, None, spelled_refusal(over, brief.role.value))

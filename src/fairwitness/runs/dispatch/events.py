@@ -6,6 +6,7 @@ from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.events import BudgetExhausted, CallRefused, DispatchFinished, DispatchStarted
 from fairwitness.ledger.record import Record
+from fairwitness.rules.budgets import spelled_refusal
 from fairwitness.runs.dispatch.model import DispatchPosition
 from fairwitness.runs.dispatch.telemetry import status_of
 
@@ -52,7 +53,7 @@ class FeatureEvents:
         self, record: Record, brief: Brief, position: DispatchPosition, refused: OverBudget, *, timestamp: str
     ) -> None:
         """See `Recorder`."""
-        what = f"{refused.what.value} of the {refused.level.value}"
+        what = spelled_refusal(refused, brief.role.value)
         event = BudgetExhausted(what=what, cap=refused.cap, used=refused.used)
         _write(record, event, position, timestamp)
 

@@ -16,6 +16,7 @@ from fairwitness.contracts.common.budgets import Amounts, Budget, OverBudget, Re
 from fairwitness.rules.budgets import exhausted
 
 RefusalListener = Callable[[BudgetRefusal], None]
+UNKNOWN_PRICE = "the run has a cap in dollars, and the price of its model is unknown"
 _CAPPED = {Resource.TOKENS: Capped.TOKENS, Resource.MONEY: Capped.MONEY}
 
 
@@ -54,14 +55,14 @@ class RunMeter:
 
     async def reserve(self, grant: Grant, expected: ModelUsage, cost_micros: int | None) -> Hold | BudgetRefusal:
         """See `Meter`."""
-        over = self._over(grant.dispatch_id)
+        over = self._over(grant.dispatch_id, cost_micros)
         if over is not None:
             return over
         return await self._calls.reserve(grant, expected, cost_micros)
 
     async def extend(self, hold: Hold, more: ModelUsage, cost_micros: int | None) -> BudgetRefusal | None:
         """See `Meter`."""
-        over = self._over(hold.dispatch_id)
+        over = self._over(hold.dispatch_id, cost_micros)
         if over is not None:
             return over
         return await self._calls.extend(hold, more, cost_micros)
@@ -74,9 +75,17 @@ class RunMeter:
         """See `Meter`."""
         await self._calls.release(hold)
 
-    def _over(self, dispatch_id: str) -> BudgetRefusal | None:
-        """Return a refusal if the run has reached a cap by actual use. Reservations are the dispatches' own limits."""
+    def _over(self, dispatch_id: str, cost_micros: int | None) -> BudgetRefusal | None:
+        """Return a refusal if the run has reached a cap by actual use, or if its money cannot be counted.
+
+        Reservations are the dispatches' own limits.
+        """
         account = self._account()
+        money = account.caps.run.money_micros
+        if money is not None and cost_micros is None:
+            unknown = BudgetRefusal(Capped.PRICE, f"over budget: {UNKNOWN_PRICE}", cap=money)
+            self._note(dispatch_id, unknown)
+            return unknown
         with self._lock:
             live = {name: _live(self._calls.usage(name)) for name in self._open if name not in account.spent}
         over = exhausted(Budget(caps=account.caps, spent={**account.spent, **live}))

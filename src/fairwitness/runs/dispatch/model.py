@@ -6,8 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from fairwitness.agents.base import Backend, Endpoint, OnHappening
-from fairwitness.agents.toolset.model import CommandEnvironment, GitReader, ToolSource
+from fairwitness.agents.base import (
+    AnswerCheck,
+    Backend,
+    Endpoint,
+    OnHappening,
+    no_objection,
+    no_trouble,
+    no_wait,
+)
+from fairwitness.agents.driver import DispatchCut
+from fairwitness.agents.toolset.model import CommandEnvironment, GitReader, Surroundings, ToolSource
 from fairwitness.contracts.agents.dispatch import (
     Brief,
     ChangedPath,
@@ -22,8 +31,10 @@ from fairwitness.contracts.common.budgets import BudgetCaps, OverBudget, Spendin
 from fairwitness.contracts.common.tools import Tool
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import Clock
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
+from fairwitness.rules.provider_faults import ModelTrouble
 from fairwitness.runs.dispatch.stored_blobs import StoredContents
 from fairwitness.sandbox.runner import Runner
 from fairwitness.store.artifacts import Store
@@ -66,16 +77,20 @@ class ModelConnection:
     """None only if no model is called."""
     used: Callable[[], Usage | None]
     """Returns the usage counted as near to the model as possible; None if nothing counts it."""
+    waited: Callable[[], float] = no_wait
+    """Returns the seconds that its calls waited for the provider."""
+    trouble: Callable[[], ModelTrouble | None] = no_trouble
+    """Returns the fault of the last call; None if it was answered."""
 
 
 class Models(Protocol):
     """Gives access to models."""
 
     def connect(
-        self, dispatch_id: str, limits: DispatchLimits, cut: Callable[[str], None]
+        self, dispatch_id: str, limits: DispatchLimits, cut: DispatchCut
     ) -> AbstractAsyncContextManager[ModelConnection]:
         """Connect one try of a dispatch, which another may follow. Raise `NotReady` before anything is reserved if
-        there is no connection. `cut` is called with the reason, from any thread, when a limit is reached."""
+        there is no connection. `cut` ends the dispatch when a limit is reached or the provider cannot be used."""
         ...
 
 
@@ -104,6 +119,8 @@ class DispatchContext:
     caps: BudgetCaps
     recorder: Recorder
     clock: Clock
+    disk: DiskWatch
+    """The disks that an answer waits for when they are full."""
     stored_contents: StoredContents = field(default_factory=StoredContents)
 
 
@@ -120,14 +137,18 @@ class DispatchDeps:
     """A linked worktree that no other process writes to meanwhile."""
     base_tree: str | None
     """The tree from which the worktree was made."""
-    surroundings: CommandEnvironment = field(default_factory=CommandEnvironment)
+    surroundings: Surroundings = CommandEnvironment
     sources: Mapping[Tool, ToolSource] = field(default_factory=dict)
     git: GitReader | None = None
     """Answers git's reading commands outside the sandbox."""
     watcher: OnHappening | None = None
-    """Called with everything that happens, unredacted; what is stored is redacted."""
+    """Called with everything that happens, without secrets."""
     is_fresh: bool = False
     """Whether the worktree was made after any earlier try, so that it contains nothing of that try."""
+    checks: tuple[str, ...] = ()
+    """The names of the project's checks, which the source of `run_check` runs."""
+    check: AnswerCheck = no_objection
+    """Checks what the contract of the answer cannot; the agent is asked again once if it objects."""
 
 
 @dataclass(frozen=True, slots=True)

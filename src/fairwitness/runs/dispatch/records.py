@@ -13,6 +13,7 @@ from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.budgets import reserve
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.dispatch.budget_account import (
     CANCELLED,
     ENDED,
@@ -46,7 +47,8 @@ async def begin(
 ) -> StartedDispatch | OverBudget:
     """Reserve the budget and record the start in one transaction, so that no other dispatch takes the same budget."""
     id_ = brief.dispatch_id
-    own = of_dispatches(lambda kind: context.ledger.observations(brief.run_id, kind, subject=id_))
+    # in a thread, as every call of the ledger here: while the database is away it waits, and the loop must go on
+    own = await run_blocking(of_dispatches, lambda kind: context.ledger.observations(brief.run_id, kind, subject=id_))
     before = history_of(own, id_)
     left: str | None = None
     if before.started and not deps.is_fresh:
@@ -91,10 +93,23 @@ async def begin(
         context.recorder.started(record, brief, position, timestamp=started_at)
         return row
 
-    written = context.ledger.record(brief.run_id, write)
+    written = await run_blocking(context.ledger.record, brief.run_id, write)
     if isinstance(written, OverBudget):
         return written
     return StartedDispatch(before._replace(started=(*before.started, written)), wanted, snapshot, started_at)
+
+
+def begun(context: DispatchContext, brief: Brief) -> StartedDispatch | None:
+    """Return the last recorded start of a dispatch, or None if it never started."""
+    id_ = brief.dispatch_id
+    history = history_of(
+        of_dispatches(lambda kind: context.ledger.observations(brief.run_id, kind, subject=id_)), brief.dispatch_id
+    )
+    reservation = history.reservation
+    if reservation is None:
+        return None
+    snapshot = WorktreeSnapshot.of(history.started[0].detail["seen"])
+    return StartedDispatch(history, reservation, snapshot, history.started[-1].observed_at)
 
 
 _SAID = ("answer", "raw_text")

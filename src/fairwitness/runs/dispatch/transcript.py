@@ -4,9 +4,9 @@ import threading
 from collections import deque
 from typing import Any
 
-from fairwitness.agents.redaction import redact
 from fairwitness.contracts.agents.dispatch import Happening, Kind
 from fairwitness.kit.json_text import render_line
+from fairwitness.kit.redaction import redact
 from fairwitness.store.artifacts import Store, content_hash
 
 TEXT = 64_000

@@ -5,6 +5,8 @@ agent wrote can hide a change. What a tree cannot hold (pipes, sockets, names th
 file status. A killed dispatch's worktree is restored from its snapshot.
 """
 
+import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from fairwitness.git.call import GitFailed, bytes_of, text_of
 from fairwitness.git.objects import EXECUTABLE, FILE, SYMLINK, TreeEntry, path_problem, set_entries, write_tree
 from fairwitness.git.shadow import Shadow
 from fairwitness.kit.files import replace_file
+from fairwitness.kit.safe_open import PLAIN, HeldFolder, OpenFolder
 from fairwitness.kit.text import visible
 from fairwitness.runs.dispatch.stored_blobs import StoredContents, read
 from fairwitness.sandbox.dotgit import DotGit, look
@@ -57,9 +60,16 @@ class _WalkedEntry(NamedTuple):
 def take_snapshot(
     shadow: Shadow, folder: Path, *, most: int = ENTRIES, stored_contents: StoredContents | None = None
 ) -> WorktreeSnapshot:
-    """Read a worktree and store it as a tree; raise `GitFailed` if it cannot be read completely. Content that is in
-    `stored_contents` is read, but not stored again."""
-    top = str(folder.absolute())
+    """Read a worktree and store it as a tree; raise `GitFailed` if it cannot be read completely, and `UnsafePath` if
+    its folder is replaced. Content that is in `stored_contents` is read, but not stored again."""
+    with HeldFolder(folder.absolute()) as held:
+        taken = _taken(shadow, held, most, stored_contents)
+        held.check()  # its repositories are looked at by path
+        return taken
+
+
+def _taken(shadow: Shadow, held: HeldFolder, most: int, stored_contents: StoredContents | None) -> WorktreeSnapshot:
+    top = str(held.through)
     files: dict[str, str] = {}
     links: list[str] = []
     odd: dict[str, str] = {}
@@ -75,20 +85,21 @@ def take_snapshot(
         targets = {path: os.fsencode(os.readlink(f"{top}/{path}")) for path in links}  # noqa: PTH115 - as above
         content = None if stored_contents is None else read(top, files, targets, shadow.object_format)
     except OSError as error:
-        where = visible(str(error.filename))
+        where = visible(str(error.filename).replace(top, str(held.path)))
         raise GitFailed(f"{where} cannot be looked at: {error.strerror}", next_step="see what shut it") from None
     if len(odd) > ODD:
-        raise GitFailed(f"{visible(top)} holds {len(odd)} things that are no files", next_step="see what made them")
+        what = f"{visible(str(held.path))} holds {len(odd)} things that are no files"
+        raise GitFailed(what, next_step="see what made them")
     tree = None if stored_contents is None or content is None else stored_contents.tree(content)
     if tree is None:
         entries = {path: TreeEntry(SYMLINK, shadow.add_blob(target)) for path, target in targets.items()}
-        entries |= _hashed(shadow, folder.absolute(), files)
+        entries |= _hashed(shadow, held.path, files)
         with shadow.index() as git:
             set_entries(git, entries, shadow.null)
             tree = write_tree(git)
         if stored_contents is not None and content is not None:
             stored_contents.keep(content, entries, tree)
-    return WorktreeSnapshot(tree, odd, look(top))
+    return WorktreeSnapshot(tree, odd, look(str(held.path)))
 
 
 def _mark(status: os.stat_result) -> str:
@@ -105,7 +116,7 @@ def _walk(top: str, most: int) -> Iterator[_WalkedEntry]:
             for entry in found:
                 left -= 1
                 if left < 0:
-                    raise GitFailed(f"{visible(top)} holds more than {most} files", next_step="see what made so many")
+                    raise GitFailed(f"the worktree holds more than {most} files", next_step="see what made so many")
                 path = f"{inner}/{entry.name}" if inner else entry.name
                 if entry.name == ".git":
                     continue
@@ -119,10 +130,12 @@ def _hashed(shadow: Shadow, folder: Path, files: dict[str, str]) -> dict[str, Tr
     """Store each file by its bytes, without filters or conversion of line ends or encodings."""
     if not files:
         return {}
-    given = b"".join(_quoted(f"{folder}/{path}") + b"\n" for path in files)
-    printed = shadow.git.run(
-        "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=given, timeout_s=_TIMEOUT_S
-    ).split()
+    given = b"".join(_quoted(path) + b"\n" for path in files)
+    printed = (
+        shadow.git.given(work_tree=folder)
+        .run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=given, timeout_s=_TIMEOUT_S)
+        .split()
+    )
     return {path: TreeEntry(mode, id_.decode()) for (path, mode), id_ in zip(files.items(), printed, strict=True)}
 
 
@@ -142,6 +155,18 @@ def _refuse_large(path: str, size: int) -> None:
         )
 
 
+def stat_mark(folder: Path) -> str:
+    """Return a hash over names, sizes and times of a worktree's files: it tells whether a folder was left alone.
+
+    It reads no content, so it proves nothing about what an agent did.
+    """
+    mark = hashlib.sha256()
+    for path, status in sorted(_walk(str(folder.absolute()), ENTRIES), key=lambda entry: entry.path):
+        seen = (status.st_mode, status.st_size, status.st_mtime_ns, status.st_ino)
+        mark.update(bytes_of(path) + b"\0" + repr(seen).encode())
+    return mark.hexdigest()
+
+
 _NEXT = "take the worktree away and begin a new attempt"
 
 
@@ -153,11 +178,12 @@ def restore(shadow: Shadow, folder: Path, start: WorktreeSnapshot) -> str:
     differing = [path for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]
     odd = [path for path, mark in left.odd.items() if start.odd.get(path) != mark]
     try:
-        for path in (*odd, *(path for path in differing if path in after)):
-            _remove(folder, path)
-        for path in differing:
-            if path in before:
-                _write(shadow, folder, path, before[path])
+        with HeldFolder(folder.absolute()) as held:
+            for path in (*odd, *(path for path in differing if path in after)):
+                _remove(held, path)
+            for path in differing:
+                if path in before:
+                    _write(shadow, held, path, before[path])
     except (OSError, StoreError) as error:
         raise GitFailed(f"the worktree cannot be put back: {visible(str(error))}", next_step=_NEXT) from None
     if differing or odd:
@@ -167,20 +193,37 @@ def restore(shadow: Shadow, folder: Path, start: WorktreeSnapshot) -> str:
     return left.tree
 
 
-def _remove(folder: Path, path: str) -> None:
-    place = folder / path
-    place.unlink()
-    above = place.parent
-    while above != folder and not any(above.iterdir()):  # a tree has no empty folders
-        above.rmdir()
-        above = above.parent
+def _remove(held: HeldFolder, path: str) -> None:
+    with OpenFolder("remove", held, path) as place:
+        os.unlink(place.name, dir_fd=place.folder)
+    above = path.rpartition("/")[0]
+    while above and _remove_empty(held, above):  # a tree has no empty folders
+        above = above.rpartition("/")[0]
 
 
-def _write(shadow: Shadow, folder: Path, path: str, entry: TreeEntry) -> None:
+def _remove_empty(held: HeldFolder, path: str) -> bool:
+    """Remove a folder if it is empty; return whether it was."""
+    with OpenFolder("remove", held, path) as place:
+        try:
+            os.rmdir(place.name, dir_fd=place.folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return False
+        return True
+
+
+def _write(shadow: Shadow, held: HeldFolder, path: str, entry: TreeEntry) -> None:
     content = shadow.blob(entry.id, limit=FILE_LIMIT)
-    if entry.mode == SYMLINK:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).symlink_to(text_of(content))
-        return
-    replace_file(folder, path, content)
-    (folder / path).chmod(0o755 if entry.mode == EXECUTABLE else 0o644)
+    if entry.mode != SYMLINK:
+        replace_file(held, path, content)
+    with OpenFolder("write", held, path, create=True) as place:
+        if entry.mode == SYMLINK:
+            os.symlink(text_of(content), place.name, dir_fd=place.folder)
+            return
+        handle = os.open(place.name, os.O_RDONLY | PLAIN, dir_fd=place.folder)
+        try:
+            place.refuse_unplain(os.fstat(handle))
+            os.fchmod(handle, 0o755 if entry.mode == EXECUTABLE else 0o644)
+        finally:
+            os.close(handle)

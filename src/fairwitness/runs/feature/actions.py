@@ -22,12 +22,13 @@ from fairwitness.contracts.feature.events import (
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.review import Perspective
 from fairwitness.contracts.graph.orders import GraphEnd
-from fairwitness.errors import FairWitnessError, InternalError, NotReady, UsageError
+from fairwitness.errors import FairWitnessError, InternalError, NotReady, UsageError, is_machine_fault
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall, instance_of
 from fairwitness.rules.gates import is_verified
 from fairwitness.runs.dispatch import DispatchPosition
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.briefs import FeatureBriefs
@@ -50,7 +51,6 @@ from fairwitness.runs.feature.tasks import (
     recorded_attempt,
 )
 from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.verify.subject import VerifyDeps
 
 
@@ -187,7 +187,7 @@ class ActionRunner:
         try:
             await work()
         except FairWitnessError as error:
-            if isinstance(error, NotReady):
+            if is_machine_fault(error):
                 raise
             status, reason, cause = DispatchStatus.ERROR, error.what, ErrorCause.AGENT_ERROR
         finished = DispatchFinished(

@@ -34,7 +34,7 @@ from fairwitness.runs.feature.companions import design_page, feature_page, findi
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.facts import REFUSED, review_subject
 from fairwitness.runs.feature.knowledge import learn
-from fairwitness.runs.feature.tasks import FIX_NODE, iteration_of, task_of
+from fairwitness.runs.feature.tasks import FIX_NODE, iteration_of, plan_of, task_of
 
 STORED = "stored"
 
@@ -125,6 +125,8 @@ def _plan(context: FeatureContext, answer: Mapping[str, Any], done: Dispatched) 
         problems += _named_otherwise(name, document)
         problems += _told(f"tasks/{name}.yaml", task_problems(document))
     problems += _changed_after_merging(context, tasks)
+    if not problems:
+        problems += _failed_before(context, tasks)
     if problems:
         return tuple(problems)
     for name, document in tasks.items():
@@ -132,6 +134,17 @@ def _plan(context: FeatureContext, answer: Mapping[str, Any], done: Dispatched) 
     context.put_document(context.layout.plan, output)
     context.put(context.layout.plan_companion, plan_page(output, tasks))
     return ()
+
+
+def _failed_before(context: FeatureContext, tasks: Mapping[str, TaskDocument]) -> list[str]:
+    """Return a problem if a new plan leaves every task as it was that failed: it would fail the same way."""
+    replans, before = context.state().replans, plan_of(context)
+    if not replans or before is None or {task.id for task in before.agent_output.payload.tasks} != set(tasks):
+        return []
+    failing = [name for name in replans[-1].failing if name in tasks]
+    if not failing or any(tasks[name] != task_of(context, name) for name in failing):
+        return []
+    return [f"tasks/{failing[0]}.yaml: expected another document than the one that failed, or other tasks, found it"]
 
 
 def _changed_after_merging(context: FeatureContext, tasks: Mapping[str, TaskDocument]) -> list[str]:

@@ -138,17 +138,19 @@ def _section(pointer: str, documents: Mapping[str, object]) -> str:
 
 SCHEMA_VERSION: Final = "1.0"
 _PAYLOAD: Final = "agent_output.payload"
+_AGAIN: Final = (
+    " An earlier attempt failed, and its change was discarded: you start from the code without it. Find the cause in"
+    " what failed before you write, and do not repeat it."
+)
 _PUSHBACK: Final = f"{_PAYLOAD}.pushback_log"
 
 
 class FeatureBriefs:
     """The briefs of one run."""
 
-    def __init__(
-        self, context: FeatureContext, commands: tuple[tuple[str, ...], ...] = (), memories: tuple[str, ...] = ()
-    ) -> None:
-        """`commands` are the beginnings of the project's check commands; `memories` are what earlier runs learned."""
-        self._context, self._layout, self._commands = context, context.layout, commands
+    def __init__(self, context: FeatureContext, memories: tuple[str, ...] = ()) -> None:
+        """`memories` are what earlier runs learned."""
+        self._context, self._layout = context, context.layout
         self._shelf = StoredDocuments(context)
         self._memories = list_section("Notes of earlier runs, which may be out of date", memories)
 
@@ -257,10 +259,10 @@ class FeatureBriefs:
         *,
         mode: Literal["initial", "replan"],
         constraints: tuple[str, ...],
-        failing: Mapping[str, tuple[str, ...]],
+        failing: Mapping[str, tuple[PromptSection, ...]],
         said: str | None,
     ) -> Brief:
-        """Return the brief of the planner; `constraints` bind the plan, `failing` says why tasks failed."""
+        """Return the brief of the planner; `constraints` bind the plan, `failing` is what is known of failed tasks."""
         begun = self._context.get(self._layout.plan) is not None
         task = (
             "Cut the design into tasks."
@@ -280,23 +282,23 @@ class FeatureBriefs:
                 self._shelf.design(),
                 *(self._shelf.plan_so_far() if begun or mode == "replan" else ()),
                 *pages("What the review of the design left open, which binds you", constraints),
-                *pages("A task that failed, and why", tuple(_reasons(name, why) for name, why in failing.items())),
+                *(_of_task(name, section) for name, sections in failing.items() for section in sections),
                 *said_box(said),
             ),
             known=self._header(Role.PLANNER, "planner", Step.PLAN, self._layout.plan),
         )
 
-    def implementer(self, dispatch_id: str, task: TaskDocument, *, before: tuple[str, ...]) -> Brief:
+    def implementer(self, dispatch_id: str, task: TaskDocument, *, before: tuple[PromptSection, ...]) -> Brief:
         """Return the brief of an implementer: one task with the sections it points to, and nothing else of any
-        document."""
+        document; `before` is what is known of the attempt before it."""
         name = task.task.id
         return self._implementer(
             dispatch_id,
             name,
-            f"Carry out {name}.",
+            f"Carry out {name}." + (_AGAIN if before else ""),
             inputs=(
                 *implementer_boxes(task, self._shelf.pointed_into()),
-                *pages("What happened to the attempt before", before),
+                *before,
                 *self._memories,
             ),
             writes=writes_of(task),
@@ -315,8 +317,20 @@ class FeatureBriefs:
             writes=writes,
         )
 
-    def verifier(self, dispatch_id: str, task: TaskDocument, *, changed: tuple[str, ...], seen: str) -> Brief:
-        """Return the brief of a task's verifier; `seen` is what the harness ran."""
+    def verifier(
+        self,
+        dispatch_id: str,
+        task: TaskDocument,
+        *,
+        changed: tuple[str, ...],
+        change: str,
+        seen: str,
+        commands: tuple[str, ...],
+    ) -> Brief:
+        """Return the brief of a task's verifier.
+
+        `seen` is what the harness ran; `commands` is how the commands that judge criteria may begin.
+        """
         name = task.task.id
         report = self._layout.implementation_report(name)
         return self._brief(
@@ -328,10 +342,12 @@ class FeatureBriefs:
             inputs=(
                 task_box(task),
                 PromptSection(title="Files that were changed", text="\n".join(changed) or "(none)"),
+                PromptSection(title="The change", text=change),
                 *self._shelf.if_there("The implementer's report", report),
                 PromptSection(title="What the program ran", text=seen or "(nothing)"),
+                *list_section("How the command of a criterion may begin; a path or test id may follow", commands),
             ),
-            scope=Scope(commands=self._commands),  # no output folder: it must not change the tree it judges
+            scope=Scope(),  # no output folder: it must not change the tree it judges
             known=self._header(Role.VERIFIER, name, Step.VERIFY, self._layout.verification_report(name))
             | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.run_id": self._context.run_id},
         )
@@ -361,7 +377,7 @@ class FeatureBriefs:
             parameters={"task_id": name},
             inputs=inputs,
             # No output folder: a report written into the worktree would be part of the change.
-            scope=Scope(writes=writes, commands=self._commands),
+            scope=Scope(writes=writes),
             known=self._header(Role.IMPLEMENTER, name, Step.IMPLEMENT, self._layout.implementation_report(name))
             | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.self_check.git_staged": False},
         )
@@ -404,5 +420,5 @@ class FeatureBriefs:
         return {f"agent_output.{name}": value for name, value in header.items()} | {"completion.output_paths": [output]}
 
 
-def _reasons(task: str, reasons: tuple[str, ...]) -> str:
-    return "\n".join((task, *(f"- {reason}" for reason in reasons)))
+def _of_task(task: str, section: PromptSection) -> PromptSection:
+    return PromptSection(title=f"{task}, which failed: {section.title}", text=section.text)

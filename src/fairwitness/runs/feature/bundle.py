@@ -372,8 +372,7 @@ def write_bundle(context: FeatureContext) -> None:
     if headed < begun:
         record_head(context.ledger, top, context.run_id, Workflow.FEATURE, timestamp=context.now())
     else:  # it was recorded, but may not have been kept in git
-        head = context.ledger.head(context.run_id)
-        keep_head(top, context.run_id, KeptHead(head.links, head.hash))
+        _anchor(context.ledger, top, context.run_id)
     killpoint("feature.headed")
     bundle = assemble(context.ledger, context.run_id, facts_of(context), context.order.policy)
     context.put(context.layout.evidence_bundle, bundle_page(bundle))
@@ -395,6 +394,11 @@ def record_head(ledger: Ledger, work_tree: Path, run_id: str, workflow: Workflow
     note = HeadRecorded(head=before.hash, rows=before.links)
     data = note.model_dump(mode="json", exclude={"type"})
     ledger.record(run_id, lambda record: record.event(workflow, note.type, data, timestamp=timestamp))
-    after = ledger.head(run_id)
-    keep_head(work_tree, run_id, KeptHead(after.links, after.hash))
-    return after
+    return _anchor(ledger, work_tree, run_id)
+
+
+def _anchor(ledger: Ledger, work_tree: Path, run_id: str) -> Head:
+    """Anchor a run's head on this machine and in git; raise if git refuses, because a bundle names a head in git."""
+    anchor = ledger.anchor(run_id, with_ref=False).anchor
+    keep_head(work_tree, run_id, KeptHead(anchor.links, anchor.head, anchor.number, anchor.hash, anchor.ledger))
+    return Head(anchor.links, anchor.head)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.common.decisions import Advance
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.research import Focus
@@ -15,8 +15,9 @@ from fairwitness.runs.feature.answers import refusals
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.decisions import DECISION, read
+from fairwitness.runs.feature.failed_attempts import FailedAttempt
 from fairwitness.runs.feature.ledger_queries import answers
-from fairwitness.runs.shared.sections import change_text
+from fairwitness.runs.shared.sections import change_text, text_section
 
 SCOPES = {step: scope for scope, step in STEP_OF.items()}
 
@@ -40,7 +41,7 @@ def brief_of(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, 
         case Step.KNOWLEDGE:
             return briefs.knowledge(id_, summary=summary_of(context.state()))
         case _:
-            raise InternalError(f"nobody is called in {call.step.value}")
+            raise InternalError(f"no agent is called in {call.step.value}")
 
 
 def said_so_far(context: FeatureContext) -> str | None:
@@ -68,9 +69,9 @@ def _plan(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, sai
     state = context.state()
     before = call._replace(number=call.number - 1)
     refused = refusals(context, f"{call.step.value}-{call.visit}-planner-{before.number}")
-    failing: Mapping[str, tuple[str, ...]] = {}
+    failing: Mapping[str, tuple[PromptSection, ...]] = {}
     if state.replans:
-        failing = {name: _reasons(state, name) for name in state.replans[-1].failing}
+        failing = {name: _failure(context, state, name) for name in state.replans[-1].failing}
     return briefs.planner(
         call.dispatch_id,
         mode="replan" if state.replans else "initial",
@@ -80,10 +81,12 @@ def _plan(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, sai
     )
 
 
-def _reasons(state: FeatureState, task: str) -> tuple[str, ...]:
+def _failure(context: FeatureContext, state: FeatureState, task: str) -> tuple[PromptSection, ...]:
     known = state.tasks.get(task)
-    told = tuple(attempt.reason for attempt in (known.attempts if known else ()) if attempt.reason)
-    return told or ("it was never begun, since something it depends on failed",)
+    if known is None or not known.attempts:
+        return text_section("why", "It was never started, because something that it depends on failed.")
+    told = FailedAttempt(context, task, known.attempts[-1].attempt).sections()
+    return told or text_section("why", "No reason is recorded.")
 
 
 def _constraints(context: FeatureContext) -> tuple[str, ...]:
@@ -125,7 +128,7 @@ def summary_of(state: FeatureState) -> str:
     for review in state.reviews:
         said = ", ".join(f"{category.value} {verdict.value}" for category, verdict in review.verdicts.items())
         lines.append(f"{review.scope.value} review, round {review.round}, {review.perspective.value}: {said}")
-    lines += [f"went on with less: {each.kind.value}: {each.detail}" for each in state.degradations]
+    lines += [f"continued with less: {each.kind.value}: {each.detail}" for each in state.degradations]
     return "\n".join(lines)
 
 

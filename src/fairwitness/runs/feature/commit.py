@@ -7,6 +7,7 @@ each of them. The person's checkout is switched last, and only if nothing in it 
 import itertools
 import re
 import shlex
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairwitness.contracts.common.ids import run_ref
@@ -20,7 +21,7 @@ from fairwitness.git.identity import read_identity
 from fairwitness.git.objects import FILE, TreeEntry
 from fairwitness.git.repository import Repository
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.kit.text import visible, visible_lines
+from fairwitness.kit.text import bounded, cells, visible, visible_lines
 from fairwitness.ledger.export import exported
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.feature.context import FeatureContext
@@ -32,26 +33,11 @@ from fairwitness.store.artifacts import join
 COMMITTED = "refs/fairwitness/committed/"
 ROLLED_BACK = "refs/fairwitness/rolled-back/"
 SUBJECT_LIMIT = 72
+"""The columns of a subject, in any script."""
+_FIRST_LINE = 1000
+_CLOSING = " .。:：;；,，،"
+"""Signs that do not end a subject."""
 _TYPED = re.compile(r"^(?:feat|fix|docs|test|chore|refactor|perf|build|ci|style)(?:\([^)]*\))?!?:\s*", re.IGNORECASE)
-_ASKING = re.compile(
-    r"^(?:please|kindly|(?:i|we)(?: would|'d)? (?:want|need|like)(?: you)?(?: to)?|(?:can|could) (?:you|we))\s+",
-    re.IGNORECASE,
-)
-_WORDS = """
-accept add allow build bump cache change check clean complete connect convert correct count create cut deduplicate
-delete deprecate describe detect disable document drop enable ensure expire explain export expose extend extract fix
-forbid format generate handle hide implement import improve include introduce keep let limit list load log make measure
-merge migrate move offer paginate parse port prevent print protect provide publish raise read record reduce refactor
-refuse reject remember remove rename render replace report require restore retry return rewrite save search send serve
-set show simplify sort speed split start stop store stream support switch sync test tidy track turn update upgrade use
-validate verify warn wrap write
-"""
-_VERBS = frozenset(_WORDS.split())
-_PLAINEST = frozenset(
-    ("add", "allow", "create", "disable", "enable", "explain", "fix", "implement", "improve", "introduce", "remove")
-)
-_ARTICLES = ("a ", "an ", "the ", "all ", "every ", "each ", "no ")
-"""A word before one of these is most likely a verb."""
 
 
 class CommittedWork(NamedTuple):
@@ -66,24 +52,32 @@ class CommittedWork(NamedTuple):
     """The command that switches a checkout to it."""
 
 
-def subject_of(title: str, files: tuple[str, ...] = ()) -> str:
-    """The first line of the commit's message, in the form of Conventional Commits.
+def subject_of(request: str, files: tuple[str, ...] = (), titles: Sequence[str] = ()) -> str:
+    """Return the first line of the commit's message: the kind of change, and the request in the words of its author.
+
+    A first sentence that is too long gives way to the title of the only task; otherwise it is cut at a word, and the
+    body of the message holds it whole.
 
     >>> subject_of("Gift vouchers")
-    'feat: add gift vouchers'
-    >>> subject_of("Explains the API.", ("docs/api.md",))
-    'docs: explain the API'
+    'feat: Gift vouchers'
+    >>> subject_of("礼品券。顾客可以购买礼品券。", ("docs/api.md",))
+    'docs: 礼品券。顾客可以购买礼品券'
     """
-    lines = (" ".join(line.lstrip("#*-> \\t").split()) for line in title.splitlines())
-    words = _ASKING.sub("", _TYPED.sub("", next((visible(line) for line in lines if line), ""))).rstrip(" .!:;,")
-    first, _, rest = words.partition(" ")
-    if first[1:].islower() or len(first) == 1:
-        first = _imperative(first.lower())
-    words = f"{first} {rest}".strip() or "complete the feature"
-    is_verb = first in _VERBS or rest.lower().startswith(_ARTICLES)
-    if first and not is_verb and len(words.split()) <= 10:
-        words = f"add {words}"
-    return _cut(f"{_type(files)}: {words}")
+    kind = f"{_type(files)}: "
+    room = SUBJECT_LIMIT - cells(kind)
+    first = first_line(request)
+    found = bounded(first, room)
+    if found.endswith("…") and not first.endswith("…") and len(titles) == 1:
+        title = first_line(titles[0])
+        found = title if title and cells(title) <= room else found
+    return kind + (found.rstrip(_CLOSING) or found or "complete the feature")
+
+
+def first_line(request: str) -> str:
+    """Return the first line of a request that says something, without marks of Markdown and the kind of a commit."""
+    joined = request.translate(dict.fromkeys(map(ord, "\u200c\u200d")))  # they join letters, and are invisible
+    lines = (" ".join(line.lstrip("#*-> \t").split()) for line in joined.splitlines())
+    return _TYPED.sub("", next((visible(line) for line in lines if line), ""))
 
 
 def commit(
@@ -116,12 +110,6 @@ def branches_of(repository: Repository, slug: str) -> dict[str, str]:
     return {name: tip for name, _, tip in pairs if re.fullmatch(rf"feature[/-]{re.escape(slug)}(?:-[0-9]+)?", name)}
 
 
-def _imperative(word: str) -> str:
-    """Return the imperative of a common verb; other words could be nouns and stay unchanged."""
-    stems = [word.removesuffix(ending) + more for ending in ("s", "es", "ed") for more in ("", "e")]
-    return next((stem for stem in stems if stem in _PLAINEST), word)
-
-
 def _type(files: tuple[str, ...]) -> str:
     if files and all(path.startswith("docs/") or path.endswith((".md", ".rst")) for path in files):
         return "docs"
@@ -130,20 +118,17 @@ def _type(files: tuple[str, ...]) -> str:
     return "feat"
 
 
-def _cut(line: str) -> str:
-    if len(line) <= SUBJECT_LIMIT:
-        return line
-    whole = line[: SUBJECT_LIMIT - 1].rpartition(" ")[0]
-    return (whole if whole.count(" ") > 1 else line[: SUBJECT_LIMIT - 1]).rstrip(" ,;:-") + "…"
-
-
 def _message(context: FeatureContext, subject: str, body: str, bundle_sha256: str, assisted_by: tuple[str, ...]) -> str:
     trailers = [f"Run-Id: {context.run_id}", f"Evidence-Sha256: {bundle_sha256}"]
     trailers += [f"Assisted-by: {' '.join(visible(name).split())}" for name in dict.fromkeys(assisted_by)]
     if context.order.finish.co_author:
         trailers.append("Co-authored-by: pipeline")
     # trailers are a paragraph of their own, so that no line of the body is taken for one
-    parts = [_cut(visible(" ".join(subject.split()))), visible_lines(body).strip(), "\n".join(trailers)]
+    parts = [
+        bounded(visible(" ".join(subject.split())), SUBJECT_LIMIT),
+        visible_lines(body).strip(),
+        "\n".join(trailers),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -264,7 +249,7 @@ def commit_whole(context: FeatureContext, tip: str) -> None:
     landed = commit(
         context,
         tip,
-        subject=subject_of(context.order.request.strip().splitlines()[0], files),
+        subject=subject_of(context.order.request, files, _merged_titles(context)),
         body=_body(context),
         bundle_sha256=bundle.removeprefix("sha256:"),
         assisted_by=_assisted(context),
@@ -280,11 +265,19 @@ def rollback_command(run_id: str) -> str:
 
 
 def _body(context: FeatureContext) -> str:
-    """Return the body of the commit message: the merged tasks."""
+    """Return the body of the commit message: the first line of the request if the subject cannot hold it, and the
+    merged tasks."""
+    titles = _merged_titles(context)
+    first = first_line(context.order.request)
+    whole = [bounded(first, _FIRST_LINE)] if cells(first) > SUBJECT_LIMIT - len("feat: ") else []
+    return "\n\n".join((*whole, "\n".join(f"- {title}" for title in titles)))
+
+
+def _merged_titles(context: FeatureContext) -> tuple[str, ...]:
     plan = plan_of(context)
     merged = context.state().tasks
     tasks = () if plan is None else plan.agent_output.payload.tasks
-    return "\n".join(f"- {task.title}" for task in tasks if task.id in merged and merged[task.id].merged)
+    return tuple(task.title for task in tasks if task.id in merged and merged[task.id].merged)
 
 
 def _assisted(context: FeatureContext) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.feature.events import ApprovalAnswered
 from fairwitness.contracts.feature.facts import FeatureFacts, Step
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.kept import recorded, shaped
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_decision import decide
 from fairwitness.rules.feature_events import PlannedCall, calls_of, events_of
@@ -81,12 +82,13 @@ def answered(context: FeatureContext, event: ApprovalAnswered, now: str, *, said
 
 def read(row: Observation) -> Decision:
     """Return a recorded decision."""
-    return _SHAPE.validate_python(row.detail["decision"])
+    value = row.detail["decision"]
+    return shaped(_SHAPE.validate_python, value, row.run_id, f"observation {row.key}", "decision")
 
 
 def facts_behind(row: Observation) -> FeatureFacts:
     """Return the facts from which a decision was made."""
-    return FeatureFacts.model_validate(row.detail["facts"])
+    return recorded(FeatureFacts, row, "facts")
 
 
 def _calls(rows: list[list[Any]]) -> tuple[PlannedCall, ...]:

@@ -17,30 +17,42 @@ from fairwitness.contracts.common.evidence import Claim, Observation, Phase
 from fairwitness.contracts.feature.facts import ChangeKind
 from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.plan import TaskDocument
-from fairwitness.contracts.feature.verification import VerificationReport
+from fairwitness.contracts.feature.verification import VerificationPayload, VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder
+from fairwitness.contracts.verify.checks import CheckSpec, Discovered
 from fairwitness.contracts.verify.report import Side, VerifySubject
 from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
-from fairwitness.rules.criteria import ByCommand, ByPlace, Proposal, Unjudged, check_name, command_verdict, proposal
+from fairwitness.rules.criteria import (
+    ByCommand,
+    ByPlace,
+    Proposal,
+    Unjudged,
+    beginnings,
+    check_name,
+    command_verdict,
+    proposal,
+)
+from fairwitness.rules.evidence_worth import ValuedRow, baseline_worth, latest, valued_rows
 from fairwitness.rules.feature_plan import MAX_PRODUCTION_LINES, is_test_file
 from fairwitness.runs.feature import reports
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import attempt_facts
 from fairwitness.runs.feature.reports import ReportTimes, filled, shown
+from fairwitness.runs.feature.tasks import CRITERIA as KIND
 from fairwitness.runs.feature.tasks import RecordedAttempt
+from fairwitness.runs.shared.sections import change_text
 from fairwitness.verify.cascade import pair_checks, project_of
 from fairwitness.verify.conclusion import recorded_outcome
-from fairwitness.verify.discovery.repository_checks import discover
-from fairwitness.verify.environment.preparation import TreeView
+from fairwitness.verify.failed_checks import check_texts, spelled
 from fairwitness.verify.folder_lock import locked_folder
 from fairwitness.verify.harness import run_once
 from fairwitness.verify.model import CheckRequest, refuse_stopped
 from fairwitness.verify.subject import VerifyDeps, harness_of, ignore_progress, prove
+from fairwitness.verify.tree_view import TreeView, checks_at
 
-KIND = "criteria"
 """The kind of observation that concludes the judging of a task's criteria."""
 VERIFIER = "verifier"
 
@@ -140,12 +152,8 @@ def _judged(
     if payload.task_id != subject.task_id:
         return _all_unjudged(criteria, f"the verifier's report is about {payload.task_id}")
     tree = TreeView(verify_deps.shadow, head.tree)
-    before, after = (discover(TreeView(verify_deps.shadow, side.tree), verify_deps.settings) for side in (base, head))
-    checks = [spec for spec, _ in pair_checks(before, after)]
-    proposals = [
-        proposal(number, text, payload.criteria or (), checks, frozenset(tree.paths))
-        for number, text in enumerate(criteria, start=1)
-    ]
+    before, after = _discovered(verify_deps, base, head)
+    proposals = _proposals(criteria, payload, [spec for spec, _ in pair_checks(before, after)], tree)
     with harness_of(
         verify_deps, subject, before, after, run_id=run_id, work=work, on_progress=ignore_progress, stop=stop
     ) as harness:
@@ -168,6 +176,20 @@ def _judged(
             of(number, text, proposed)
             for number, (text, proposed) in enumerate(zip(criteria, proposals, strict=True), 1)
         )
+
+
+def _discovered(verify_deps: VerifyDeps, base: Side, head: Side) -> tuple[Discovered, Discovered]:
+    before, after = (checks_at(verify_deps.shadow, side.tree, verify_deps.settings) for side in (base, head))
+    return before, after
+
+
+def _proposals(
+    criteria: Sequence[str], payload: VerificationPayload, checks: Sequence[CheckSpec], tree: TreeView
+) -> list[Proposal]:
+    return [
+        proposal(number, text, payload.criteria or (), checks, frozenset(tree.paths))
+        for number, text in enumerate(criteria, start=1)
+    ]
 
 
 def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView) -> CriterionVerdict:
@@ -256,6 +278,33 @@ class AttemptEvidence:
             stop=stop,
         )
 
+    def change(self, attempt: RecordedAttempt) -> str:
+        """Return the change of an attempt as a diff."""
+        return change_text(self._context.shadow, self._side(attempt.base).tree, attempt.tree)
+
+    def commands(self, attempt: RecordedAttempt) -> tuple[str, ...]:
+        """Return how the commands that judge criteria may begin."""
+        return beginnings(self._checks(attempt))
+
+    def _checks(self, attempt: RecordedAttempt) -> list[CheckSpec]:
+        sides = self._side(attempt.base), self._side(attempt.head)
+        return [spec for spec, _ in pair_checks(*_discovered(self._verify_deps, *sides))]
+
+    def objections(
+        self, attempt: RecordedAttempt, document: TaskDocument, report: VerificationReport
+    ) -> tuple[str, ...]:
+        """Return why criteria cannot be judged by what a verifier answered; it is then asked again."""
+        criteria, checks = document.task.acceptance_criteria, self._checks(attempt)
+        tree = TreeView(self._verify_deps.shadow, attempt.tree)
+        proposed = _proposals(criteria, report.agent_output.payload, checks, tree)
+        reasons = [
+            f"agent_output.payload.criteria: {check_name(number)}, {text!r}: {each.reason}"
+            for number, (text, each) in enumerate(zip(criteria, proposed, strict=True), 1)
+            if isinstance(each, Unjudged)
+        ]
+        allowed = ", ".join(f"`{command}`" for command in beginnings(checks)) or "none: name a `location` and a `claim`"
+        return (*reasons, f"commands may begin with: {allowed}") if reasons else ()
+
     def judge(
         self,
         order: AttemptOrder,
@@ -341,16 +390,19 @@ class AttemptEvidence:
         killpoint("feature.measured")
 
     def rendered(self, order: AttemptOrder) -> str:
-        """Return what was run, as a verifier is shown it."""
+        """Return what was run, as a verifier is shown it: commands, exit codes, and what failed."""
         context = self._context
-        rows = (
-            *context.ledger.tally(context.run_id, order.node, Phase.BASELINE, order.attempt - 1).rows,
-            *context.ledger.tally(context.run_id, order.node, Phase.AFTER, order.attempt).rows,
+        baseline = context.ledger.tally(context.run_id, order.node, Phase.BASELINE, order.attempt - 1)
+        after = context.ledger.tally(context.run_id, order.node, Phase.AFTER, order.attempt)
+        earlier = [ValuedRow(row, baseline_worth(row, tree=None)) for row in latest(baseline.rows)]
+        later = valued_rows(after, iteration=order.attempt, baseline=baseline)
+        before, now = (
+            check_texts(context.ledger, context.kept, context.run_id, order.node, rows) for rows in (earlier, later)
         )
-        return "\n".join(
-            f"{row.phase.value:<9} {row.check_name:<32} {'passed' if row.passed else 'failed'} ({row.provenance.value})"
-            for row in rows
-        )
+        # a baseline that failed is evidence as well, so its worth does not say how it ended
+        ended = [text._replace(worth="passed" if text.passed else "failed") for text in before]
+        parts = (("Before the change", ended), ("After the change", now))
+        return "\n\n".join(f"{title}:\n\n{spelled(texts)}" for title, texts in parts if texts)
 
     def _side(self, commit: str) -> Side:
         return Side(ref=commit[:12], commit=commit, tree=self._context.repository.tree_of(commit))

@@ -33,6 +33,7 @@ from fairwitness.rules.feature_routes import GATE_OF
 from fairwitness.rules.review import STEP_OF
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.context import FeatureContext
+from fairwitness.runs.feature.failed_attempts import FailedAttempt
 from fairwitness.runs.feature.tasks import (
     FIX,
     FIX_NODE,
@@ -136,6 +137,7 @@ def _evidence_facts(
         ready=is_ready,
         check_runs=runs,
         baseline_runs=runs,
+        failing=tuple(FailedAttempt(context, task, number).failing().items()),
     )
 
 

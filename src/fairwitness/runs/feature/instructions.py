@@ -16,6 +16,7 @@ from fairwitness.errors import FairWitnessError, NotStored, StoreError, UsageErr
 from fairwitness.kit import files
 from fairwitness.kit.json_text import render_line
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.record import Record
 from fairwitness.rules.instructions import UpdateJudgement, judge_update, may_apply
 from fairwitness.runs.feature.context import FeatureContext
@@ -63,7 +64,7 @@ def propose(context: FeatureContext, updates: Iterable[InstructionUpdate]) -> No
 def proposals(context: FeatureContext) -> tuple[InstructionUpdate, ...]:
     """Return the proposals that are not applied, oldest first, including those that may never be applied."""
     return tuple(
-        InstructionUpdate.model_validate(seen.detail["update"])
+        recorded(InstructionUpdate, seen, "update")
         for seen in context.ledger.observations(context.run_id, PROPOSED)
         if context.ledger.observation(context.run_id, f"{seen.key}:applied") is None
     )

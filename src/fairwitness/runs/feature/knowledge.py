@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TypeVar
 
-from fairwitness.agents.redaction import Redactor, redact
 from fairwitness.contracts.common.base import instant
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.feature.events import ArtifactWritten
@@ -28,10 +27,12 @@ from fairwitness.errors import (
     LedgerTampered,
     RowRefused,
     UsageError,
+    is_machine_fault,
 )
 from fairwitness.kit import yaml_text
 from fairwitness.kit.json_text import render_line
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.redaction import knowing, redact
 from fairwitness.kit.text import visible, visible_lines
 from fairwitness.rules.instructions import Objection
 from fairwitness.runs.dispatch.transcript import cleaned, keep
@@ -76,6 +77,8 @@ def _part(context: FeatureContext, name: str, work: Callable[[], T]) -> T | None
     except _BROKEN:
         raise
     except (FairWitnessError, ValueError) as error:  # ValueError: a text that no file can hold
+        if is_machine_fault(error):
+            raise
         what = cleaned(str(error) or type(error).__name__)
         _note(context, context.observation(f"knowledge:{name}:failed", FAILED, name, {"what": what}, holds=False))
         return None
@@ -201,7 +204,7 @@ def _store(
         change["decision_log_entries"] = tuple(entries)
     kept = payload.model_copy(update=change)
     whole = output.model_copy(update={"agent_output": output.agent_output.model_copy(update={"payload": kept})})
-    document = KnowledgeOutput.model_validate(Redactor().redact_all(whole.plain()))
+    document = KnowledgeOutput.model_validate(knowing().redact_all(whole.plain()))
     yaml_text.parse(yaml_text.render(document.plain()))  # do not store what cannot be read again
     context.put_document(context.layout.knowledge, document)
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from fairwitness.agents.redaction import redact
 from fairwitness.contracts.common.base import Contract, OneLine, Text
 from fairwitness.contracts.common.ids import FeatureRunId
 from fairwitness.contracts.feature.knowledge import KnowledgeType
 from fairwitness.errors import BadDocument, UsageError
 from fairwitness.kit import files, yaml_text
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.redaction import redact
 from fairwitness.rules.instructions import UpdateJudgement, judge_memory
 from fairwitness.store.artifacts import Store
 

@@ -172,7 +172,8 @@ def _again(state: FeatureState) -> Iterator[Markdown]:
         if done.runs > 1:
             yield Markdown(f"- {code(step)} was begun {counted(done.runs, 'time')}")
     for replan in state.replans:
-        yield Markdown(f"- iteration {replan.iteration} replanned {listed(replan.failing)}")
+        did = "replanned" if replan.by is None else "repeated"
+        yield Markdown(f"- iteration {replan.iteration} {did} {listed(replan.failing)}")
     for task, known in state.tasks.items():
         if known.reverts:
             yield Markdown(f"- {code(task)} was reverted {counted(known.reverts, 'time')}")

@@ -56,7 +56,8 @@ def untrue_baseline(report: ImplementationReport, baseline: Tally) -> tuple[str,
     said = list(_claimed(payload.baseline).items())
     said += [(each.check_name.removeprefix("baseline-"), each.passed) for each in payload.verification_entries or ()]
     return tuple(
-        f"the report says that {name} {_word(claimed)} before the change; it {_word(seen[name])} for the harness"
+        f"the report says that {name} {_word(claimed)} before the change; "
+        f"it {_word(seen[name])} when Fair Witness ran it"
         for name, claimed in dict.fromkeys(said)
         if name in seen and seen[name] != claimed
     )
@@ -90,7 +91,7 @@ def _self_check(report: ImplementationReport, after: Tally) -> Iterator[str]:
     if check.ide_diagnostics.errors == 0:
         green |= {"ide-diagnostics", "syntax-check"}
     for name in sorted(green & red):
-        yield f"the report says that {name} passed after the change; it failed for the harness"
+        yield f"the report says that {name} passed after the change; it failed when Fair Witness ran it"
 
 
 def _files(report: ImplementationReport, changed: Sequence[ChangedPath]) -> Iterator[str]:

@@ -247,7 +247,7 @@ def _revert_commit(
             f"later work changed the same places: {visible(', '.join(conflicts[:3]))}",
             next_step=f"take it back by hand: git revert {run.work[:12]}",
         )
-    subject = text_of(repository.git.run("log", "-1", "--no-show-signature", "--format=%s", run.work).strip())
+    subject = text_of(repository.git.run("rev-list", "--no-commit-header", "--format=%s", "-1", run.work).strip())
     message = f'Revert "{subject}"\n\nThis reverts commit {run.work}.\n\nRun-Id: {run.run_id}\n'
     commit = commit_tree(objects, tree, [head], message, identity)
     note = Observation(

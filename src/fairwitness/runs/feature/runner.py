@@ -8,6 +8,7 @@ from fairwitness.git.run_cleanup import sweep
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.export import exported
 from fairwitness.rules.feature_events import visit_of
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.feature.actions import ActionRunner, RunGraph
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.context import FeatureContext
@@ -19,7 +20,6 @@ from fairwitness.runs.feature.tasks import graphs_of
 from fairwitness.runs.graph.merges import MergeRunner
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
 from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.verify.subject import VerifyDeps
 
 

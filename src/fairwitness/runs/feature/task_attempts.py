@@ -4,9 +4,11 @@ The gates that decide about the run also decide whether an attempt is merged. Th
 an agent says.
 """
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.gates import Blocked
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.vocabulary import CompletionStatus, Workflow
@@ -16,19 +18,22 @@ from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Candidate, Proof, Worked
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.text import bounded
 from fairwitness.rules.gates import is_verified, task_gates
-from fairwitness.runs.dispatch import Dispatched, DispatchPosition
+from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import AttemptEvidence
 from fairwitness.runs.feature.facts import attempt_facts
+from fairwitness.runs.feature.failed_attempts import FailedAttempt
 from fairwitness.runs.feature.tasks import FIX_NODE, RecordedAttempt, TaskGraph, note_attempt, task_of, writes_of
 from fairwitness.runs.graph.agent_work import worked
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
 from fairwitness.runs.graph.runner import ExclusiveTargetGraph
 from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
+from fairwitness.runs.shared.sections import list_section
 
 _SUMMARY = 60
 
@@ -46,21 +51,22 @@ class TaskImplementer:
         done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered)
         if done.outcome.status is OutcomeStatus.OK and order.conflict is None:
             await run_blocking(store, self._context, Role.IMPLEMENTER, order.node, done)
-        return worked(done, _unfinished, self._title(order.node)[:_SUMMARY])
+        return worked(done, _unfinished, bounded(self._title(order.node), _SUMMARY))
 
     def _brief(self, order: AttemptOrder, prepared: AttemptStart, dispatch_id: str) -> Brief:
         context = self._context
-        before = tuple(
-            f"{path} has the marks of a conflict: settle it so that both sides keep what they do."
-            for path in prepared.conflicts
-        )
         if order.node == FIX_NODE:
             return self._briefs.fixer(dispatch_id, self._graph.findings, self._graph.writes)
-        told = context.state().tasks.get(order.node)
-        reasons = tuple(
-            f"attempt {each.attempt}: {each.reason}" for each in (told.attempts if told else ()) if each.reason
-        )
-        return self._briefs.implementer(dispatch_id, task_of(context, order.node), before=(*before, *reasons))
+        return self._briefs.implementer(dispatch_id, task_of(context, order.node), before=self._before(order, prepared))
+
+    def _before(self, order: AttemptOrder, prepared: AttemptStart) -> tuple[PromptSection, ...]:
+        """Return what is known of the attempt before this one, and the conflicts that this one starts with."""
+        told = self._context.state().tasks.get(order.node)
+        failed = [each.attempt for each in (told.attempts if told else ()) if each.reason]
+        if not failed:
+            return list_section("Files in conflict, with conflict markers", prepared.conflicts)
+        last = FailedAttempt(self._context, order.node, failed[-1])
+        return last.sections(base=prepared.base, conflicts=prepared.conflicts)
 
     def _title(self, node: str) -> str:
         if node == FIX_NODE:
@@ -127,14 +133,26 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         self, order: AttemptOrder, prepared: AttemptStart, attempt: RecordedAttempt, document: TaskDocument
     ) -> VerificationReport | None:
         """Return the verifier's report; None if it made none, and then its criteria are unjudged."""
-        seen = await run_blocking(self._evidence.rendered, order)
+        evidence = self._evidence
+        seen = await run_blocking(evidence.rendered, order)
+        change = await run_blocking(evidence.change, attempt)
+        commands = await run_blocking(evidence.commands, attempt)
         folder = self._folders.named(order.run_id, order.node, order.attempt).folder
         changed = tuple(file.path for file in attempt.files)
         brief = await run_blocking(
-            lambda: self._briefs.verifier(_id(Step.VERIFY, order), document, changed=changed, seen=seen)
+            lambda: self._briefs.verifier(
+                _id(Step.VERIFY, order), document, changed=changed, change=change, seen=seen, commands=commands
+            )
         )
+
+        def objections(answer: dict[str, Any]) -> tuple[str, ...]:
+            return evidence.objections(attempt, document, VerificationReport.model_validate(answer))
+
+        def equip(_brief: Brief, context: DispatchContext, deps: DispatchDeps) -> tuple[DispatchContext, DispatchDeps]:
+            return context, replace(deps, check=objections)
+
         position = _position(Step.VERIFY, order)
-        done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered)
+        done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered, equip=equip)
         report = done.answer(VerificationReport)
         if report is not None:
             await run_blocking(store, self._context, Role.VERIFIER, order.node, done)

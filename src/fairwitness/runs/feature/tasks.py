@@ -25,6 +25,8 @@ TASKS, FIX = "tasks", "fix"
 FIX_NODE = "task-00"
 """The single node of a graph that repairs what a code review found; planners count from 1."""
 ATTEMPT = "attempt"
+CRITERIA = "criteria"
+"""The kind of observation that holds what was concluded about the criteria of an attempt."""
 
 
 class TaskGraph(NamedTuple):

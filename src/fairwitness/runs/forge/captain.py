@@ -10,12 +10,12 @@ from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
 from fairwitness.runs.forge.change_requests import extend, give_up
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import approve, plan_of, plan_problems, write_plan
 from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 

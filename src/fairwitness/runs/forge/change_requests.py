@@ -25,6 +25,7 @@ from fairwitness.kit.clock import spell
 from fairwitness.kit.json_text import render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.record import Record
 from fairwitness.rules.change_requests import RequestDecision, extension_problems, next_number, verdict_problem
 from fairwitness.rules.graph_run import MOVING
@@ -81,7 +82,7 @@ def _read_requests(log: ForgeLog) -> tuple[int, dict[str, RequestState]]:
         if envelope.type in DECIDING:
             events.append(envelope)
     rows = log.ledger.observations(log.run_id, REQUEST)
-    found = {row.subject: RequestState(ChangeRequest.model_validate(row.detail)) for row in rows}
+    found = {row.subject: RequestState(recorded(ChangeRequest, row)) for row in rows}
     for envelope in events:
         cr_id = envelope.data["crId"]
         if cr_id in found:  # a graph that was planned elsewhere may grow without a request

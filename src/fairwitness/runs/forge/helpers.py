@@ -25,18 +25,18 @@ from fairwitness.contracts.forge.events import HelperStarted
 from fairwitness.contracts.forge.returns import WorkerReturn
 from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart
-from fairwitness.errors import FairWitnessError, UsageError
+from fairwitness.errors import FairWitnessError, UsageError, is_machine_fault
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import spawn_problem
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.dispatch.model import Recorder
 from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore, take_snapshot
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.runs.graph.agent_work import STEP
 from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.blocking import run_blocking
 
 HELPER = "helper"
 _NEXT = "continue without it"
@@ -166,6 +166,8 @@ class Helpers:
             done = await self._dispatched(brief, one_line(about, _LINE))
             await run_blocking(_settle, self._attempt.caller.context, self._attempt.folder, before, done)
         except (FairWitnessError, OSError) as error:
+            if is_machine_fault(error):
+                raise
             what = error.what if isinstance(error, FairWitnessError) else str(error)
             return HelperResult(False, f"failed: it could not be asked: {one_line(what)}")
         return result_of(done)

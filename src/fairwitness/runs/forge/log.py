@@ -26,6 +26,7 @@ from fairwitness.errors import UsageError
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.documents import Format, render
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.dag import is_exhausted
@@ -70,7 +71,7 @@ class ForgeLog(GraphLog):
         """Return the order of the run, or None if it started with a graph that was planned elsewhere."""
         if self._order is None:
             row = self.ledger.observation(self.run_id, ORDER)
-            self._order = None if row is None else ForgeOrder.model_validate(row.detail["order"])
+            self._order = None if row is None else recorded(ForgeOrder, row, "order")
         return self._order
 
     def settings(self) -> RunSettings:
@@ -81,7 +82,7 @@ class ForgeLog(GraphLog):
         """Return the budget of the run; resuming a run may have raised it."""
         order, raised = self.order(), self.ledger.observations(self.run_id, BUDGET)
         assert order is not None
-        return BudgetTable.model_validate(raised[-1].detail) if raised else order.budget
+        return recorded(BudgetTable, raised[-1]) if raised else order.budget
 
     def resume(self, budget: BudgetTable) -> None:
         """Record that a paused or failed run continues."""
@@ -124,7 +125,7 @@ class ForgeLog(GraphLog):
     def proposal(self) -> ForgePlan | None:
         """Return the last proposed plan, or None."""
         rows = self.ledger.observations(self.run_id, PROPOSAL)
-        return ForgePlan.model_validate(rows[-1].detail) if rows else None
+        return recorded(ForgePlan, rows[-1]) if rows else None
 
     def seal(self, plan: ForgePlan, actor: str) -> None:
         """Approve a plan as it is now; from here on the run uses only this record."""

@@ -4,9 +4,9 @@ The branches are merged before the refinery is called, so no tool merges. Check 
 evidence: the harness runs the checks itself when the work is done.
 """
 
+import inspect
 import re
-import shlex
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -22,11 +22,8 @@ from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Merge
 from fairwitness.errors import BadDocument
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.rules.change_requests import next_number
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.log import document_of
-from fairwitness.runs.shared.blocking import run_blocking
-
-RunCommand = Callable[[tuple[str, ...]], Awaitable[str]]
-"""Runs a command in an agent's worktree; returns how it ended and its output."""
 
 _MARK = re.compile(rb"^(?:<{7,}|>{7,}|\|{7,})(?: |\r?$)", re.MULTILINE)
 """The markers that git puts around the sides of a conflict; a row of `=` alone may be a heading."""
@@ -38,8 +35,8 @@ def refinery_tools(
     order: AttemptOrder,
     prepared: AttemptStart,
     folder: Path,
-    commands: tuple[tuple[str, ...], ...],
-    run_command: RunCommand,
+    checks: tuple[str, ...],
+    run_check: ToolSource | None,
     wanted: list[ChangeRequest],
     *,
     clock: Clock = system_clock,
@@ -48,7 +45,7 @@ def refinery_tools(
     worktree = _RefineryWorktree(order, prepared, folder)
 
     async def run_tests() -> str:
-        return await _checked(commands, run_command)
+        return await _checked(checks, run_check)
 
     def emit_cr(title: str, reason: str, affected_tasks: tuple[str, ...], suggested_changes: str, body: str) -> str:
         request = _request(
@@ -136,17 +133,19 @@ def _branch_of(member: MergeMember, order: AttemptOrder) -> str:
     return attempt_branch(member.node, member.attempt, prefix=prefix)
 
 
-async def _checked(commands: tuple[tuple[str, ...], ...], run_command: RunCommand) -> str:
-    if not commands:
-        return "no checks are set for this run"
-    outputs = []
-    for argv in commands:
+async def _checked(checks: tuple[str, ...], run_check: ToolSource | None) -> str:
+    """Run all checks of the project, one after the other."""
+    outputs: list[str] = []
+    if run_check is None:
+        return "checks cannot be run here"
+    for name in checks:
         try:
-            said = await run_command(argv)
+            answer = run_check(name)
+            said = await answer if inspect.isawaitable(answer) else str(answer)
         except ToolFailed as why:
-            said = str(why)
-        outputs.append(f"$ {one_line(shlex.join(argv))}\n{head_and_tail(said, _ROOM // len(commands)).rstrip()}")
-    return "\n\n".join(outputs)
+            said = f"{name}: {why}"
+        outputs.append(head_and_tail(said, _ROOM // len(checks)).rstrip())
+    return "\n\n".join(outputs) or "this project has no checks"
 
 
 def _request(**fields: object) -> ChangeRequest:

@@ -19,13 +19,13 @@ from fairwitness.kit.json_text import render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.next_forge_move import ForgeMove, ForgeMoveKind, next_move
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.files import ForgeFiles
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import lock_specs
 from fairwitness.runs.forge.walkthroughs import changed_files, dispute, red_checks
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.graph.runner import GraphRunner
-from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 

@@ -16,10 +16,11 @@ from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus
 from fairwitness.contracts.forge.events import SubtaskChanged, SubtaskWritten
 from fairwitness.errors import UsageError
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.kept import recorded
 from fairwitness.rules.helper_limits import subtask_problem
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.walkthroughs import record_once
-from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -46,7 +47,7 @@ class Subtasks:
     def documents(self) -> dict[str, Subtask]:
         """Return every subtask by its id, as it was written."""
         rows = self._log.ledger.observations(self._log.run_id, SUBTASK)
-        found = [Subtask.model_validate(row.detail["document"]) for row in rows if row.subject == self._node]
+        found = [recorded(Subtask, row, "document") for row in rows if row.subject == self._node]
         return {each.id: each for each in found}
 
     def status(self, name: str) -> SubtaskStatus:

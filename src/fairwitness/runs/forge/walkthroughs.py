@@ -17,6 +17,7 @@ from fairwitness.errors import BadDocument, RowRefused
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.claims import differences, is_doubtful
@@ -141,7 +142,7 @@ def _read(log: ForgeLog, row: Observation) -> KeptWalkthrough:
     doubted = log.ledger.observation(log.run_id, f"{DISPUTE}:{row.subject}:{attempt}")
     return KeptWalkthrough(
         attempt,
-        Walkthrough.model_validate(row.detail["document"]),
+        recorded(Walkthrough, row, "document"),
         tuple(row.detail["changed"]),
         () if doubted is None else tuple(doubted.detail["found"]),
     )

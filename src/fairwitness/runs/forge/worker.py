@@ -1,12 +1,11 @@
 """The agent of one attempt of a forge run: its brief, its tools, and what is kept of its answer."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from fairwitness.agents.toolset.model import ToolSource
-from fairwitness.agents.toolset.terminal import Terminal
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.ids import attempt_branch
 from fairwitness.contracts.common.tools import Role, Scope, Tool
@@ -19,13 +18,14 @@ from fairwitness.errors import UsageError
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import ROLE_OF
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, SpawningAgent, helper_tools, spec_sections
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrough
 from fairwitness.runs.graph.agent_work import EVERYTHING, STEP, worked
 from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
+from fairwitness.runs.shared.failed_proof import failed_proof
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -42,10 +42,9 @@ class ForgeWorker:
         caller: AgentCaller,
         log: ForgeLog,
         store: Store,
-        commands: tuple[tuple[str, ...], ...],
     ) -> None:
         """`store` holds the run's own files."""
-        self._caller, self._log, self._store, self._commands = caller, log, store, commands
+        self._caller, self._log, self._store = caller, log, store
         self._layout = ForgeLayout(log.run_id)
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
@@ -85,7 +84,7 @@ class ForgeWorker:
             task=_SOLVE if order.conflict is not None else f"Carry out {order.node}.",
             parameters={"task_id": order.node},
             inputs=tuple(self._inputs(order, prepared, node, role)),
-            scope=Scope(writes=writes, commands=self._commands),
+            scope=Scope(writes=writes),
             known={
                 "walkthrough.task_id": order.node,
                 "walkthrough.branch": order.branch,
@@ -104,6 +103,10 @@ class ForgeWorker:
         before = self._log.last_error(order.node)
         if order.attempt > 1 and before is not None:
             yield PromptSection(title="What happened to the attempt before", text=before)
+            known = self._caller.context
+            yield from failed_proof(
+                known.ledger, known.store, known.shadow, order.run_id, order.node, order.attempt - 1
+            )
         yield from spec_sections(self._log)
         for name in dict.fromkeys((*(member.node for member in order.includes), *node.dependencies)):
             kept = last_walkthrough(self._log, name) if name in node.dependencies or role is Role.REFINERY else None
@@ -137,11 +140,9 @@ class ForgeWorker:
             return given
         from fairwitness.runs.forge import refinery  # only a refinery needs it
 
-        run = _commands_in(attempt.folder, deps)
-        return {
-            **given,
-            **refinery.refinery_tools(attempt.order, attempt.prepared, attempt.folder, self._commands, run, wanted),
-        }
+        run_check = deps.sources.get(Tool.RUN_CHECK)
+        tools = refinery.refinery_tools(attempt.order, attempt.prepared, attempt.folder, deps.checks, run_check, wanted)
+        return {**given, **tools}
 
     def _beside(self, brief: Brief, context: DispatchContext, wanted: list[ChangeRequest]) -> DispatchContext:
         """Record a refinery's change requests by tool together with its end, so that a crash loses none."""
@@ -192,15 +193,6 @@ def _joined(order: AttemptOrder, node: DagNode) -> str:
     joined = {member.node for member in order.includes}
     lines += [f"- {name} is in {order.target} already" for name in node.dependencies if name not in joined]
     return "\n".join(lines) or "none"
-
-
-def _commands_in(folder: Path, deps: DispatchDeps) -> Callable[[tuple[str, ...]], Awaitable[str]]:
-    terminal = Terminal(folder, deps.runner, deps.surroundings, writable=True)
-
-    async def run(argv: tuple[str, ...]) -> str:
-        return await run_blocking_stoppable(lambda stop: terminal.run(argv, stop))
-
-    return run
 
 
 def _returned(role: Role, done: Dispatched) -> RefineryReturn | WorkerReturn | None:

@@ -10,10 +10,11 @@ from fairwitness.git.call import GitFailed
 from fairwitness.git.worktrees import Worktree
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.graph.merges import MergeRunner
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
-from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 PREPARED = "prepared"
 HELP = "help"
@@ -46,7 +47,7 @@ class AttemptRunner:
             self._ledger.record(order.run_id, lambda record: record.observation(self._observation(order, prepared)))
             killpoint("graph.prepared")
         else:
-            prepared = AttemptStart.model_validate(known.detail)
+            prepared = recorded(AttemptStart, known)
         self._repo.worktrees.create(order.run_id, order.node, order.attempt, prepared.start, sub=_sub(order))
         return prepared
 

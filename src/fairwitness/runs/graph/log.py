@@ -18,6 +18,7 @@ from fairwitness.contracts.graph.orders import GraphOptions, GraphPlan
 from fairwitness.errors import EventsBroken, UsageError
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.dag import dag_problems, effective_dag, grown_dag
@@ -123,8 +124,8 @@ class GraphLog(RunLog):
             raise UsageError(f"{self.run_id} is no run of a graph", next_step="fairwitness status lists the runs")
         detail = row.detail
         self._begun = StoredGraph(
-            Dag.model_validate(detail["dag"]),
-            GraphOptions.model_validate(detail["options"]),
+            recorded(Dag, row, "dag"),
+            recorded(GraphOptions, row, "options"),
             str(detail["base_commit"]),
             detail["documents"],
             detail["settings"],
@@ -158,7 +159,7 @@ class GraphLog(RunLog):
         base = self.begun().dag
         rows = self.ledger.observations(self.run_id, OVERLAY)
         if self._grown is None or self._grown[0] != len(rows):
-            dag = effective_dag(base, (DagOverlay.model_validate(row.detail) for row in rows))
+            dag = effective_dag(base, (recorded(DagOverlay, row) for row in rows))
             if isinstance(dag, tuple):
                 raise EventsBroken(
                     f"an overlay of {self.run_id} does not fit: {spell_path(dag[0].where)}: expected {dag[0].expected}",

@@ -22,8 +22,8 @@ from fairwitness.git.candidates import AlreadyLanded, LandedCommit, StackMember
 from fairwitness.git.commits import move_ref
 from fairwitness.git.merge import TargetMoved
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
-from fairwitness.runs.shared.blocking import run_blocking, run_blocking_stoppable
 
 UNRELATED = "(no history in common)"
 

@@ -15,11 +15,11 @@ from fairwitness.contracts.graph.orders import (
 )
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.graph.attempts import AttemptRunner
 from fairwitness.runs.graph.log import GraphLog
 from fairwitness.runs.graph.merges import MergeRunner
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
-from fairwitness.runs.shared.blocking import run_blocking
 
 
 class GraphRunner(GraphLog):

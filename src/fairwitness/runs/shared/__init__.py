@@ -1,1 +1,1 @@
-"""What the runs of all three workflows share: read-only worktrees, state files, call outcomes, blocking calls."""
+"""What the runs of all three workflows share: read-only worktrees, state files, call outcomes."""

@@ -18,15 +18,15 @@ from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.policy import RetryPolicy
 from fairwitness.contracts.common.tools import POLICIES, Role
-from fairwitness.errors import LedgerTampered
+from fairwitness.errors import LedgerTampered, ProviderAway
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.feature_retry import may_retry
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition, dispatch
+from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.dispatch.records import adopt
 from fairwitness.runs.dispatch.telemetry import status_of
 from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore
-from fairwitness.runs.shared.blocking import run_blocking
 from fairwitness.runs.shared.call_facts import call_facts
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 
@@ -72,13 +72,26 @@ class AgentCaller:
         self._retry, self._roles = retry, roles
 
     async def together(self, calls: Sequence[Callable[[], Awaitable[None]]]) -> None:
-        """Make calls in parallel; the first error ends the others."""
+        """Make calls in parallel; the first error ends the others.
+
+        If the provider of a model is away, the others end by themselves: what they have used so far is paid.
+        """
+        away: list[ProviderAway] = []
+
+        async def awaited(call: Callable[[], Awaitable[None]]) -> None:
+            try:
+                await call()
+            except ProviderAway as error:
+                away.append(error)
+
         try:
             async with asyncio.TaskGroup() as group:
                 for call in calls:
-                    group.create_task(_awaited(call))
+                    group.create_task(awaited(call))
         except ExceptionGroup as several:
             raise several.exceptions[0] from None
+        if away:
+            raise away[0]
 
     async def ask_once(self, brief: Brief, position: DispatchPosition, commit: str) -> Dispatched:
         """Call a read-only agent once in a checkout of a commit; files that it leaves there are discarded."""
@@ -199,10 +212,6 @@ def _failure(done: Dispatched) -> PromptSection:
     """Return what an agent is told about the try before: a retry without its reason fails the same way."""
     problems = done.outcome.problems[:_TOLD] or (done.outcome.status.value,)
     return PromptSection(title="Why the call before this one failed", text="\n".join(map(one_line, problems)))
-
-
-async def _awaited(call: Callable[[], Awaitable[None]]) -> None:
-    await call()
 
 
 def _must_be_undone(role: Role, done: Dispatched) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from fairwitness.git.identity import Identity
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.runs.shared.blocking import run_blocking
+from fairwitness.runs.dispatch.blocking import run_blocking
 
 
 class ReadOnlyWorktree:

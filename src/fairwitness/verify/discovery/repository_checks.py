@@ -3,8 +3,11 @@
 Discovery depends only on the content of files; a wrong file gives a wrong check, but nothing of the tree is run.
 """
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+
+from pydantic import ValidationError
 
 from fairwitness.contracts.verify.checks import (
     CheckSpec,
@@ -15,6 +18,8 @@ from fairwitness.contracts.verify.checks import (
     Undiscovered,
     VerifySettings,
 )
+from fairwitness.errors import NotReady
+from fairwitness.kit.plugins import PlugIn
 from fairwitness.kit.text import visible
 from fairwitness.verify.discovery.compiled import add_go_checks, add_java_checks, add_native_checks, add_rust_checks
 from fairwitness.verify.discovery.files import PATHS_LIMIT, TreeFiles
@@ -37,8 +42,11 @@ SWITCHED_OFF = "switched off in fairwitness.toml"
 def apply_settings(discovered: Discovered, settings: VerifySettings) -> Discovered:
     """Return the checks with the user's settings applied; disabled checks stay visible as undiscovered."""
     checks = {check.id: check for check in discovered.checks}
+    taken = {*checks, *(each.id for each in discovered.undiscovered)}
     for declared in settings.check:
         spec = declared_spec(declared, discovered.projects)
+        if declared.id is None and spec.id in taken:  # only an id that was given replaces what was found
+            spec = spec.model_copy(update={"id": f"{spec.id}-declared"})
         checks[spec.id] = spec
     off = [checks.pop(id_) for id_ in dict.fromkeys(settings.disable) if id_ in checks]
     silenced = set(settings.disable)
@@ -134,8 +142,12 @@ _UNKNOWN = {
 """Manifests of tools that Fair Witness cannot run; they are reported, so that missing checks are explained."""
 
 
-def discover(files: TreeFiles, settings: VerifySettings) -> Discovered:
-    """Return a tree's projects and checks, and what is configured but cannot be run; empty if there is nothing."""
+def discover(files: TreeFiles, settings: VerifySettings, finders: Sequence[PlugIn] = ()) -> Discovered:
+    """Return a tree's projects and checks, and what is configured but cannot be run; empty if there is nothing.
+
+    `finders` are functions of installed packages: each gets the paths of the tree and a function that reads one, and
+    returns checks as tables of fairwitness.toml. They add checks and replace none.
+    """
     tree = IndexedTree(files)
     wanted = None if settings.roots is None else [_plain(root) for root in settings.roots]
     roots = find_roots(tree, wanted)
@@ -150,16 +162,36 @@ def discover(files: TreeFiles, settings: VerifySettings) -> Discovered:
         _say(top, "whole-tree", f"{words}; only a part was looked at", found_in=TOP)
     every_project.append(top)
     checks = {check.id: check for project_checks in every_project for check in project_checks.checks}
+    projects = tuple(project_checks.project for project_checks in every_project if project_checks.project is not None)
+    for finder in finders:
+        for spec in _found_by(finder, files, projects):
+            id_ = f"{spec.id}-{finder.name}" if spec.id in checks else spec.id
+            checks[id_] = spec.model_copy(update={"id": id_})
     return apply_settings(
         Discovered(
-            projects=tuple(
-                project_checks.project for project_checks in every_project if project_checks.project is not None
-            ),
+            projects=projects,
             checks=tuple(checks.values()),
             undiscovered=_once(each for project_checks in every_project for each in project_checks.undiscovered),
         ),
         settings,
     )
+
+
+def _found_by(finder: PlugIn, files: TreeFiles, projects: Iterable[Project]) -> Iterator[CheckSpec]:
+    """Yield the checks that an installed package finds; `NotReady` if it returns something else."""
+    found = finder.call(tuple(files.paths), files.read)
+    for number, table in enumerate(found if isinstance(found, list | tuple) else [found], 1):
+        try:
+            # as JSON: strict mode then accepts a list as a tuple, but no "5" as a number
+            declared = DeclaredCheck.model_validate_json(json.dumps(table, allow_nan=False), strict=True)
+            yield declared_spec(declared, projects).model_copy(update={"found_in": finder.package})
+        except (ValidationError, TypeError, ValueError) as error:
+            why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            where = ".".join(map(str, error.errors()[0]["loc"])) if isinstance(error, ValidationError) else "it"
+            raise NotReady(
+                f"check {number} of the plug-in {finder.name} of {finder.package} is wrong: {where}: {visible(why)}",
+                next_step="repair or uninstall the package",
+            ) from None
 
 
 def _plain(root: str) -> str:

@@ -9,7 +9,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.sandbox import Command, Confinement, End, Network, SandboxLimits
 from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_plain, replace_file
+from fairwitness.kit.folder_trees import remove_tree
 from fairwitness.kit.json_text import parse, render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible
@@ -80,7 +80,7 @@ class EnvironmentStore:
             if found is not None:
                 return found
             for left in place.glob(f"{_TRY}*"):
-                remove(left)
+                remove_tree(left)
             trying = Path(tempfile.mkdtemp(prefix=_TRY, dir=place))
             trying.chmod(0o755)  # one tier runs commands as another user; the state folder decides who may enter
             killpoint("environment.build.begun")
@@ -89,7 +89,7 @@ class EnvironmentStore:
                 notes = build(trying)
             finally:
                 if not isinstance(notes, dict):
-                    remove(trying)
+                    remove_tree(trying)
             if isinstance(notes, NoEnvironment):
                 return notes
             killpoint("environment.build.unmarked")
@@ -145,7 +145,7 @@ class EnvironmentStore:
             limits=SandboxLimits(
                 wall_s=wall_s or self.wall_s,
                 cpu_s=3600,
-                memory=4 << 30,
+                memory=8 << 30,  # includes what is built in the temporary folder, which is in memory
                 memory_process=4 << 30,
                 processes=512,
                 file_size=4 << 30,
@@ -157,16 +157,6 @@ class EnvironmentStore:
             observe=False,
         )
         return self.runner.run(command, cancel=self.cancel)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder, also if it contains folders without write permission."""
-    for parent, folders, _ in os.walk(folder):
-        for name in folders:
-            path = Path(parent) / name
-            if not path.is_symlink():
-                path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

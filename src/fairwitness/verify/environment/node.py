@@ -10,11 +10,12 @@ from fairwitness.contracts.common.sandbox import End
 from fairwitness.contracts.verify.checks import Language
 from fairwitness.errors import BadDocument, StoreError
 from fairwitness.kit.files import read_given
+from fairwitness.kit.folder_trees import remove_tree
 from fairwitness.kit.json_text import parse
 from fairwitness.kit.limits import DocumentLimits
 from fairwitness.verify.environment.clients import clients, npm_lines, user_npmrc
 from fairwitness.verify.environment.commands import run_commands
-from fairwitness.verify.environment.environment_store import digest_of, failure, remove
+from fairwitness.verify.environment.environment_store import digest_of, failure
 from fairwitness.verify.environment.machine import SYSTEM_PATH, find, needed_by, version_of
 from fairwitness.verify.environment.model import Environment, NoEnvironment
 from fairwitness.verify.environment.node_modules import every_modules
@@ -213,7 +214,7 @@ def _npm_ci(
     done = request.store.run(
         argv, worktree=project, write=(folder,), cwd=root, read=read, env=env, network=settings.network
     )
-    remove(folder / "cache")
+    remove_tree(folder / "cache")
     if done.result.end is not End.OK:
         what = "npm ci" if settings.network else "npm ci without network"
         contradiction = _contradiction(request, root)

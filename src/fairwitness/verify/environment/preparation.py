@@ -22,6 +22,7 @@ from fairwitness.verify.environment.request import EnvironmentRequest
 from fairwitness.verify.environment.toolchains import prepare_toolchain
 from fairwitness.verify.folder_lock import locked_folder
 from fairwitness.verify.model import Progress, ProgressCallback, refuse_stopped
+from fairwitness.verify.tree_view import TreeView
 
 
 def prepare(
@@ -68,25 +69,7 @@ def prepare(
             assert_never(project.language)
 
 
-FILE_LIMIT = 4 << 20
 _INTERPRETERS = frozenset({"python", "node"})
-
-
-class TreeView:
-    """The files of a git tree, in the form that discovery reads (`TreeFiles`)."""
-
-    def __init__(self, shadow: Shadow, tree: str) -> None:
-        self._shadow = shadow
-        self._entries = shadow.entries(tree)
-        self.paths = tuple(path for path, entry in self._entries.items() if entry.mode in ("100644", "100755"))
-
-    def read(self, path: str) -> bytes | None:
-        """Return the content of a regular file of the tree; None if there is none or it is too large."""
-        entry = self._entries.get(path)
-        if entry is None or not entry.mode.startswith("100"):
-            return None
-        size = self._shadow.sizes([entry.id])[entry.id]
-        return None if size is None or size > FILE_LIMIT else self._shadow.blob(entry.id, limit=FILE_LIMIT)
 
 
 class Environments:

@@ -8,6 +8,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from fairwitness.kit import toml_text
 from fairwitness.verify.discovery.files import TreeFiles
 from fairwitness.verify.environment.requirements import join
 
@@ -40,7 +41,7 @@ def read_metadata(root: str, files: TreeFiles) -> ProjectMetadata:
     metadata = ProjectMetadata()
     content = files.read(join(root, "pyproject.toml"))
     try:
-        document = tomllib.loads(content.decode()) if content is not None else {}
+        document = toml_text.parse(content.decode()) if content is not None else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         document = {}
     project = _table(document.get("project"))

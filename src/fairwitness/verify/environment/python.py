@@ -17,9 +17,11 @@ from packaging.utils import canonicalize_name
 
 from fairwitness.contracts.common.sandbox import End
 from fairwitness.contracts.verify.checks import Language
+from fairwitness.kit import toml_text
+from fairwitness.kit.folder_trees import remove_tree
 from fairwitness.verify.environment.clients import clients
 from fairwitness.verify.environment.commands import run_commands
-from fairwitness.verify.environment.environment_store import BuiltEnvironment, digest_of, failure, remove
+from fairwitness.verify.environment.environment_store import BuiltEnvironment, digest_of, failure
 from fairwitness.verify.environment.interpreters import (
     BOOTSTRAP,
     PROGRAMS,
@@ -237,7 +239,7 @@ def _with_uv(plan: InstallPlan, folder: Path, venv: Path) -> NoEnvironment | Non
     )
     if done.result.end is not End.OK:
         return failure("uv sync", done, network=settings.network, next_step="" if settings.network else ALLOW)
-    remove(folder / "cache")
+    remove_tree(folder / "cache")
     return _tools_with_uv(plan, folder, venv, env, read)
 
 
@@ -254,7 +256,7 @@ def _tools_with_uv(
         argv = [str(plan.uv), "pip", "install", "--python", str(venv / "bin" / "python"), *tools]
         place = folder / "project"
         plan.request.store.run(argv, worktree=place, write=(folder,), read=read, env=env, network=True)
-        remove(folder / "cache")
+        remove_tree(folder / "cache")
     return None
 
 
@@ -359,7 +361,7 @@ def _broken_lock(wanted: _PythonNeeds) -> NoEnvironment | None:
             if content is None:
                 return NoEnvironment(f"{path} cannot be read", environmental=False)
             try:
-                tomllib.loads(content.decode())
+                toml_text.parse(content.decode())
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
                 return NoEnvironment(f"{path} is not a valid lock file: {error}", environmental=False)
     return None

@@ -17,6 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from fairwitness.kit import toml_text
 from fairwitness.verify.discovery.files import TreeFiles
 
 USUAL = ("test", "tests", "testing", "dev")
@@ -120,7 +121,7 @@ def locked_versions(root: str, files: TreeFiles) -> dict[str, set[str]]:
             content = files.read(join(folder, name)) if join(folder, name) in files.paths else None
             if content is not None and name.endswith((".lock", ".toml")) and name != "Pipfile.lock":
                 try:
-                    return _locked(tomllib.loads(content.decode()))
+                    return _locked(toml_text.parse(content.decode()))
                 except (tomllib.TOMLDecodeError, UnicodeDecodeError):
                     return {}
     return {}
@@ -148,7 +149,7 @@ def _pyproject(path: str, files: TreeFiles, declared: DeclaredRequirements) -> N
         return
     declared.read.append(path)
     try:
-        document = tomllib.loads(content.decode())
+        document = toml_text.parse(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         declared.problem = f"{path} cannot be read: {error}"
         return
@@ -244,7 +245,7 @@ def _add(
     declared: DeclaredRequirements, lines: Sequence[str], path: str, own: str, *, constrains: bool = False
 ) -> None:
     for line in lines:
-        text, *hashes = re.split(r"\s+(?=--hash[= ])", line)
+        text, *hashes = re.split(r"(?<!\s)\s+(?=--hash[= ])", line)
         try:
             requirement = Requirement(text)
         except InvalidRequirement:

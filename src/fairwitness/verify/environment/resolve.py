@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -21,7 +22,7 @@ from fairwitness.verify.environment.model import Environment, ResolvedCommand, U
 from fairwitness.verify.environment.node_modules import furnish
 from fairwitness.verify.environment.programs import bootstrap
 
-__all__ = ["furnish", "resolve"]
+__all__ = ["furnish", "resolve", "toolchain"]
 
 _PYTHON = "{python}"
 _MODULES = "{node_modules}/"
@@ -94,6 +95,33 @@ def resolve(
         own=environment.own,
         install_root=environment.install_root,
     )
+
+
+class Toolchain(NamedTuple):
+    """What commands need to find the programs and libraries of an environment."""
+
+    path: tuple[str, ...]
+    env: dict[str, str]
+    read: tuple[Path, ...]
+
+
+_NO_CACHES = {"MYPY_CACHE_DIR": "/dev/null", "RUFF_NO_CACHE": "true", "PYTEST_ADDOPTS": "-p no:cacheprovider"}
+
+
+def toolchain(environment: Environment, checkout: Path) -> Toolchain:
+    """Return the programs and libraries of an environment for commands in a checkout, other than checks.
+
+    Variables that name a private folder of a check are left out: such commands have a home of their own.
+    """
+    folders = [environment.python.parent] if environment.python is not None else []
+    variables = {name: value for name, value in {**_VARIABLES, **environment.env}.items() if "{tmp}" not in value}
+    if environment.node_modules is not None:
+        folders.append(environment.node_modules / ".bin")
+        variables["NODE_PATH"] = str(environment.node_modules)
+    path = (*map(str, folders), *variables.pop("PATH", SYSTEM_PATH).split(":"))
+    if environment.language is Language.PYTHON:
+        variables |= _children(environment.project, environment, checkout)
+    return Toolchain(path, variables | _NO_CACHES, tuple(dict.fromkeys((*environment.read, PROGRAMS))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from fairwitness.contracts.common.sandbox import End
 from fairwitness.contracts.verify.checks import Language
+from fairwitness.kit import toml_text
 from fairwitness.verify.environment.clients import clients
 from fairwitness.verify.environment.environment_store import digest_of, failure
 from fairwitness.verify.environment.machine import SYSTEM, SYSTEM_PATH, find, needed_by, version_of, within
@@ -130,7 +131,7 @@ def _locked(request: EnvironmentRequest) -> list[str] | NoEnvironment:
     path = next((found for folder in folders if (found := join(folder, "Cargo.lock")) in request.files.paths), None)
     content = request.files.read(path) if path is not None else b""
     try:
-        packages = tomllib.loads((content or b"").decode()).get("package", [])
+        packages = toml_text.parse((content or b"").decode()).get("package", [])
         return sorted(f"{one['name']}-{one['version']}" for one in packages if "source" in one)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         return NoEnvironment(f"{path} is not a valid lock file: {error}", environmental=False)

@@ -19,7 +19,7 @@ from fairwitness.verify.inspections.config_changes import (
 from fairwitness.verify.inspections.config_values import Settings, Way, items_of
 from fairwitness.verify.inspections.config_words import CHECKING, LOOSE_TEXT
 from fairwitness.verify.inspections.line_diff import lines_of
-from fairwitness.verify.inspections.model import ChangedText, clipped, quoted
+from fairwitness.verify.inspections.model import ChangedText, quoted, squeezed, windows
 
 _RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=#]*?)\s*(?:#.*)?$")
 _VARIABLE = re.compile(r"(?:export\s+|override\s+)?([\w.-]+)\s*(?:[:+?!]|::)?=\s*(.*?)\s*(?:#.*)?$")
@@ -91,7 +91,7 @@ def _makefile(text: str) -> tuple[Rules, dict[str, str], set[str]]:
     twice: set[str] = set()
     current: list[str] = []
     for whole in lines_of(text.replace("\\\r\n", " ").replace("\\\n", " ")):
-        line = clipped(whole)
+        line = squeezed(whole)
         if line.startswith("\t"):
             if command := line.strip():
                 current.append(command)
@@ -159,7 +159,7 @@ def line_judgements(change: ChangedText, *, unsure: bool, settings: bool = True)
     lost = [before[number - 1] for number in change.removed if number <= len(before)]
     gained = [after[number - 1] for number in change.added if number <= len(after)]
     old, new = _said(lost), _said(gained)
-    known = {_loose(clipped(line), settings=settings) for line in before}
+    known = {_loose(piece, settings=settings) for line in before for piece in windows(line)}
     for line in new:
         loose = _loose(line, settings=settings)
         if loose and loose not in known and (unsure or CHECKING.search(line)):
@@ -175,7 +175,8 @@ def line_judgements(change: ChangedText, *, unsure: bool, settings: bool = True)
 
 
 def _said(lines: list[str]) -> list[str]:
-    return [clipped(line) for line in lines if line.strip() and not _COMMENT.fullmatch(line)]
+    said = (line for line in lines if line.strip() and not _COMMENT.fullmatch(line))
+    return [piece for line in said for piece in windows(line)]
 
 
 def _loose(line: str, *, settings: bool) -> str:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fairwitness.errors import BadDocument
-from fairwitness.kit import json_text, yaml_text
+from fairwitness.kit import json_text, toml_text, yaml_text
 from fairwitness.verify.inspections.languages import Lang
 from fairwitness.verify.inspections.lexer import lexed
 
@@ -57,7 +57,7 @@ def _parsed(path: str, text: str) -> Any:
     kind = place.suffix.lower() or place.name.lower()
     try:
         if kind == ".toml":
-            return tomllib.loads(text.replace("\r\n", "\n"))
+            return toml_text.parse(text.replace("\r\n", "\n"))
         if kind in _INI:
             return _ini(text)
         if kind in _JSON:

@@ -153,6 +153,9 @@ def _python_spans(text: str) -> Iterator[tuple[TokenKind, int, int]]:
         for token in tokens:
             if token.start[0] > len(starts) or token.end[0] > len(starts):
                 break
+            if token.type == tokenize.ERRORTOKEN:
+                # before Python 3.12 it goes on sign by sign, in a time that grows with the square of the line
+                raise tokenize.TokenError(token.string)
             start = starts[token.start[0] - 1] + token.start[1]
             reached = starts[token.end[0] - 1] + token.end[1]
             if token.type == tokenize.COMMENT:

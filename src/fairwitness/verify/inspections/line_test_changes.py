@@ -17,6 +17,7 @@ from fairwitness.verify.inspections.model import (
     clipped,
     finding_at,
     quoted,
+    windows,
 )
 
 SKIPS = {
@@ -118,8 +119,8 @@ def _lines(
     if _squeezed(before.code) == _squeezed(after.code):
         return
     imports = _import_lines(before, language)
-    old = {number: _at(before.code, number) for number in removed if number not in imports}
-    new = {number: _at(after.code, number) for number in added}
+    old = {number: _whole(before.code, number) for number in removed if number not in imports}
+    new = {number: _whole(after.code, number) for number in added}
     lost = {number: line for number, line in old.items() if not _ONLY_BRACKETS.fullmatch(line)}
     yield from _marks(change, language, after, list(old.values()), list(new))
     appeared = Counter(map(_normal, new.values()))
@@ -150,11 +151,11 @@ def _marks(
     ):
         if pattern is None:
             continue
-        allowed = sum(len(pattern.findall(line)) for line in old)
+        allowed = sum(len(pattern.findall(piece)) for line in old for piece in windows(line))
         for number in added:
             # a program that a test starts may exit: only code counts; a skip may be a tag in a string
-            line = _at(after.bare if rule is FindingRule.EXIT_ADDED else after.code, number)
-            for _ in pattern.finditer(line):
+            line = _whole(after.bare if rule is FindingRule.EXIT_ADDED else after.code, number)
+            for _ in range(sum(len(pattern.findall(piece)) for piece in windows(line))):
                 allowed -= 1
                 if allowed < 0:
                     takes_away = rule is not FindingRule.SKIP_ADDED or not _in_new_test(change, language, after, number)
@@ -208,7 +209,11 @@ def _end_of_import(text: Lexed, start: int, language: Lang) -> int:
 
 
 def _at(lines: tuple[str, ...], number: int) -> str:
-    return clipped(lines[number - 1]) if 0 < number <= len(lines) else ""
+    return clipped(_whole(lines, number))
+
+
+def _whole(lines: tuple[str, ...], number: int) -> str:
+    return lines[number - 1] if 0 < number <= len(lines) else ""
 
 
 def _normal(line: str) -> str:

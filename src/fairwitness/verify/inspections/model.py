@@ -4,6 +4,7 @@ Line numbers count from 1 and lines end at `\\n`, as git counts them. Texts come
 finding's own text is made visible and cut short, its path and subject stay as they are because they are names.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +22,10 @@ FINDINGS_PER_FILE = 50
 
 
 LINE_LENGTH = 2_000
-"""Characters of a line that patterns look at."""
+"""Characters that patterns look at in one go."""
+_OVERLAP = 200
+"""Characters that two windows of a line share; no mark that is looked for is longer."""
+_RUN = re.compile(r"\s{9,}")
 
 
 class FindingRule(StrEnum):
@@ -98,9 +102,24 @@ def quoted(text: str) -> str:
     return f"`{piece[: QUOTE_LENGTH - 1]}…`" if len(piece) > QUOTE_LENGTH else f"`{piece}`"
 
 
+def squeezed(line: str) -> str:
+    """Return a line whose long runs of white space are short.
+
+    Patterns with `\\s*` take a time that grows with the square of such a run, and padding hides what follows it.
+    """
+    return _RUN.sub("        ", line) if len(line) > LINE_LENGTH // 10 else line
+
+
 def clipped(line: str) -> str:
-    """Return a line, cut to the length that patterns can search in bounded time."""
-    return line[:LINE_LENGTH]
+    """Return a line, squeezed and cut to the length that patterns can search in bounded time."""
+    return squeezed(line)[:LINE_LENGTH]
+
+
+def windows(line: str) -> list[str]:
+    """Return a line in pieces that patterns can search in bounded time; nothing of it is left out."""
+    whole = squeezed(line)
+    starts = range(0, max(1, len(whole) - _OVERLAP), LINE_LENGTH - _OVERLAP)
+    return [whole[start : start + LINE_LENGTH] for start in starts]
 
 
 def bounded(findings: Iterable[InspectionFinding]) -> tuple[InspectionFinding, ...]:

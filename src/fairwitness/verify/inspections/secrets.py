@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from fairwitness.kit.secret_forms import SECRET_FORMS
+from fairwitness.kit.secret_forms import SECRET_FORMS, is_placeholder
 from fairwitness.rules.oracle import PathKind, kind_of_path
 from fairwitness.verify.inspections.line_diff import lines_of
 from fairwitness.verify.inspections.model import ChangedText, FindingRule, InspectionFinding, bounded, finding_at
@@ -27,15 +27,13 @@ PATTERN_LENGTH = 20_000
 CANARY = re.compile(r"\bfairwitness-canary-[0-9a-f]{16,64}\b")
 """Canary tokens that Fair Witness plants in protected files; a change that contains one has read such a file."""
 
-PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (("Fair Witness canary", CANARY), *SECRET_FORMS)
+PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("Fair Witness canary", CANARY),
+    ("private key", re.compile(r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")),  # on a line alone
+    *((form.kind, form.pattern) for form in SECRET_FORMS),
+)
 """Kinds of secrets that are known by their form; the group `secret` where only a part of it is one."""
 
-_PLACEHOLDER = re.compile(
-    r"example|changeme|change[-_]me|placeholder|dummy|redacted|your[-_]|<[^>]{1,60}>|\$\{|\{\{|x{4,}|\*{4,}|\.{3}|"
-    r"(?:^|[^a-z])(?:fake|sample|todo|insert|secret|password|passwd|test(?:ing|pass)?|foo|bar|none|null|user|admin|pass)"
-    r"(?:$|[^a-z])|^(.)\1*$|1234567|abcdefg|deadbeef|0{8,}",
-    re.IGNORECASE,
-)
 _LOCK_LINE = re.compile(
     r"\bintegrity\b|\bsha(?:1|256|384|512)[-:=]|\bchecksum\b|\bh1:|--hash|\bdigest\b|\brev(?:ision)?\b"
 )
@@ -108,7 +106,7 @@ def _worth_saying(seen: Iterator[SecretMatch], line: str, kind: PathKind) -> lis
         vague = each.kind in _NAMES_ONLY | _RANDOM
         if vague and kind in _FORMS_ONLY:
             continue
-        if (each.kind not in _ALWAYS and _PLACEHOLDER.search(each.secret)) or (
+        if (each.kind not in _ALWAYS and is_placeholder(each.secret, may_be_word=True)) or (
             vague and _is_reference(each.secret, line)
         ):
             continue

@@ -49,6 +49,7 @@ from fairwitness.verify.inspections.model import (
     clipped,
     finding_at,
     quoted,
+    windows,
 )
 from fairwitness.verify.inspections.python_source import Misleading, UnreadableSource, is_docstring, parse, span
 
@@ -105,18 +106,23 @@ def detections(source: Lexed, language: Lang, text: str) -> Iterator[tuple[int, 
         quiet = rust_test_lines(source)
         yield from ((number, words, True) for number, words in _rust_statements(source))
     for number, whole in enumerate(source.code, 1):
-        if number in quiet:
-            continue
-        line = clipped(whole)
-        match = ANYWHERE.search(line) or BY_LANGUAGE[language].search(line)
-        if match:
-            yield number, match.group(), True
-            continue
-        variable = _ENVIRONMENT.search(line)
-        if variable and _TEST_NAME.search(variable.group(1)):
-            yield number, variable.group(), _DATA_NAME.fullmatch(variable.group(1)) is None
-        elif language is Lang.PYTHON and _STACK.search(line) and _mentions_tests(source, number):
-            yield number, line.strip(), True
+        if number not in quiet:
+            pieces = (_detection(piece, language, source, number) for piece in windows(whole))
+            if found := next(filter(None, pieces), None):
+                yield number, *found
+
+
+def _detection(line: str, language: Lang, source: Lexed, number: int) -> tuple[str, bool] | None:
+    """Return the text that detects a test run in a piece of a line, and whether it blocks."""
+    match = ANYWHERE.search(line) or BY_LANGUAGE[language].search(line)
+    if match:
+        return match.group(), True
+    variable = _ENVIRONMENT.search(line)
+    if variable and _TEST_NAME.search(variable.group(1)):
+        return variable.group(), _DATA_NAME.fullmatch(variable.group(1)) is None
+    if language is Lang.PYTHON and _STACK.search(line) and _mentions_tests(source, number):
+        return line.strip(), True
+    return None
 
 
 def _mentions_tests(source: Lexed, number: int) -> bool:

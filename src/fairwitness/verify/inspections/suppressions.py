@@ -23,8 +23,11 @@ from fairwitness.verify.inspections.model import (
     clipped,
     finding_at,
     quoted,
+    windows,
 )
 
+_MARKS_PER_PIECE = 50
+"""More marks than this in one piece of a comment are not counted: the first ones block already."""
 _CODES = r"[\w\s,.:\[\]()/@-]{0,200}"
 COMMENTS: tuple[tuple[re.Pattern[str], bool], ...] = (
     (re.compile(r"#\s*(?:ruff|flake8)\s*:\s*noqa\b" + _CODES, re.IGNORECASE), True),
@@ -149,13 +152,14 @@ def marks(text: str, language: Lang) -> Iterator[SuppressionMark]:
     """Yield every mark in a text."""
     source = lexed(text, language)
     for number, comment in source.comments:
-        yield from _in_comment(number, clipped(comment))
+        for piece in windows(comment):
+            yield from _in_comment(number, piece)
     beside = dict(source.comments)
     for number, line in enumerate(_code(source, language), 1):
-        for pattern in CODE[language]:
-            for match in pattern.finditer(clipped(line)):
-                told = _REASON.search(clipped(beside.get(number, ""))) is not None or "reason =" in line
-                yield SuppressionMark(number, _normal(match.group()), not (told and _NARROW_CODE.match(match.group())))
+        found = (each for piece in windows(line) for pattern in CODE[language] for each in pattern.finditer(piece))
+        for match in found:
+            told = _REASON.search(clipped(beside.get(number, ""))) is not None or "reason =" in line
+            yield SuppressionMark(number, _normal(match.group()), not (told and _NARROW_CODE.match(match.group())))
 
 
 def _code(source: Lexed, language: Lang) -> tuple[str, ...]:
@@ -169,6 +173,8 @@ def _in_comment(line: int, comment: str) -> Iterator[SuppressionMark]:
         for match in pattern.finditer(comment):
             if not any(start < match.end() and match.start() < end for start, end in taken):
                 taken.append(match.span())
+                if len(taken) > _MARKS_PER_PIECE:
+                    return
                 yield SuppressionMark(line, _normal(match.group()), blocks and not _is_narrow_and_told(comment))
 
 

@@ -59,7 +59,7 @@ class _Binary:
         )
 
 
-class _Text:
+class _CargoText:
     def __init__(self) -> None:
         self.parsed = ParsedReport(ReportingTool.CARGO)
         self.label = ""
@@ -168,7 +168,7 @@ def _reported_item(test: re.Match[str], label: str) -> ParsedItem:
 
 def read_cargo(text: str, relative: Relative) -> ParsedReport:
     """Return the tests of all binaries."""
-    reading = _Text()
+    reading = _CargoText()
     if not text.endswith("\n"):
         reading.parsed.problems.append(TORN)
     for line in lines(without_colours(text)):

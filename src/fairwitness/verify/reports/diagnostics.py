@@ -177,7 +177,7 @@ _LINKER = re.compile(
 )
 _PROGRAM = re.compile(r"(?P<name>[\w./+-]+): (?:fatal )?error: (?P<text>.*)")
 _MAKE = re.compile(r"g?make(?:\[\d+\])?: \*\*\* (?P<text>.*)")
-_ADDRESS = re.compile(r"\(\.\w+(?:\.\w+)*\+0x[0-9a-f]+\)|\b\w+-?\d*:\d+\b")
+_ADDRESS = re.compile(r"\(\.\w{1,200}(?:\.\w{1,200}){0,20}\+0x[0-9a-f]+\)|\b\w{1,200}-?\d{0,20}:\d+\b")
 
 
 def _lines(text: str, parsed: ParsedReport, *, whole: bool = True) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from fairwitness.contracts.verify.results import ItemOutcome
+from fairwitness.kit.redaction import LONGEST, redact
 from fairwitness.verify.reports.exits import ReportingTool
 
 ID_LENGTH = 1000
@@ -106,8 +107,9 @@ def spelled(text: str, limit: int = ID_LENGTH) -> str:
 
 
 def message(text: str) -> str:
-    """Return a text as a message: its beginning, on one line."""
-    return " ".join(spelled(without_colours(text)[:_READ_OF_A_MESSAGE], _READ_OF_A_MESSAGE).split())[:MESSAGE_LENGTH]
+    """Return a text as a message: its beginning, on one line, without secrets."""
+    beginning = redact(without_colours(text[: _READ_OF_A_MESSAGE + LONGEST]))[:_READ_OF_A_MESSAGE]
+    return " ".join(spelled(beginning, _READ_OF_A_MESSAGE).split())[:MESSAGE_LENGTH]
 
 
 def first_line(text: str) -> str:

@@ -1,9 +1,11 @@
 """Read the report of a run: check size and encoding, parse the format, and check that report and exit code agree."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 
 from fairwitness.contracts.verify.checks import TEST_FORMATS, ReportFormat
 from fairwitness.contracts.verify.results import ITEMS, RED, ItemOutcome, Report, ReportItem
+from fairwitness.kit.redaction import redact_forms
 from fairwitness.verify.reports.cargo import read_cargo
 from fairwitness.verify.reports.diagnostics import (
     read_compiler,
@@ -35,8 +37,8 @@ def final_items(reported: Sequence[ParsedItem], relative: Relative) -> tuple[Rep
 
 
 def _item(reported: ParsedItem, relative: Relative, taken: set[str], turns: dict[str, int]) -> ReportItem:
-    name = spelled(relative(reported.id)) or "(without a name)"
-    path = spelled(relative.path(reported.path)) if reported.path else ""
+    name = spelled(_without_secrets(relative(reported.id))) or "(without a name)"
+    path = spelled(redact_forms(relative.path(reported.path))) if reported.path else ""
     line = reported.line
     return ReportItem(
         id=_unique(name, taken, turns),
@@ -45,6 +47,14 @@ def _item(reported: ParsedItem, relative: Relative, taken: set[str], turns: dict
         line=line if line is not None and 0 < line < _MOST_LINES else None,
         message=message(relative(reported.message)),
     )
+
+
+def _without_secrets(name: str) -> str:
+    """Return the name of an item without secrets; a hash keeps names apart that differ only in them."""
+    redacted = redact_forms(name)
+    if redacted == name:
+        return name
+    return f"{redacted}~{sha256(name.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
 
 
 def _unique(name: str, taken: set[str], turns: dict[str, int]) -> str:

@@ -81,7 +81,7 @@ class _Stream:
     def plan(self, depth: int, match: re.Match[str]) -> None:
         level = self.level(depth)
         if level.plan is not None:
-            self.problems.append("a plan stands twice")
+            self.problems.append("a plan appears twice")
         level.plan = int(match["last"])
         level.skipped = match["why"] or None
 

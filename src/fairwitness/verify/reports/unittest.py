@@ -106,7 +106,7 @@ def _failures(text: str, details: list[re.Match[str]], parsed: ParsedReport) -> 
         id_ = _id(detail["name"], detail["where"])
         outcome = ItemOutcome.ERROR if detail["kind"] == "ERROR" else ItemOutcome.FAILED
         traceback = text[detail.end() : following.start() if following else len(text)].strip().splitlines()
-        said = detail["sub"].strip() + " " + (traceback[-1] if traceback else detail["kind"].lower())
+        said = f"{detail['sub'].strip()} {_error_of(traceback) or detail['kind'].lower()}"
         if id_ not in known:
             if detail["name"] not in _FIXTURES:
                 parsed.problems.append(f"{id_} failed, but never began")
@@ -121,6 +121,18 @@ def _failures(text: str, details: list[re.Match[str]], parsed: ParsedReport) -> 
         if item.outcome in RED and item.id not in listed_ids and item.message != _SILENT:
             # older versions list an unexpected success nowhere
             item.message = item.message or "unexpected success"
+
+
+def _error_of(traceback: list[str]) -> str:
+    """Return the exception that ended a test, with all lines of its message.
+
+    >>> _error_of(["Traceback (most recent call last):", '  File "t.py", line 3', "AssertionError: 1 != 2", "- 1"])
+    'AssertionError: 1 != 2\\n- 1'
+    """
+    last = max((at for at, line in enumerate(traceback) if line.startswith("Traceback ")), default=-1)
+    after = traceback[last + 1 :]
+    frames = next((at for at, line in enumerate(after) if not line.startswith(" ")), 0)
+    return "\n".join(after[frames:])
 
 
 def _totals(parsed: ParsedReport, end: re.Match[str], details: list[re.Match[str]], skipped: int) -> None:

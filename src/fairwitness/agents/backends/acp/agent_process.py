@@ -11,6 +11,7 @@ from fairwitness.agents.backends.acp.installation import InstalledAgent
 from fairwitness.agents.backends.acp.profile_fill import ProfileValues, profile_values, role_kind
 from fairwitness.agents.backends.acp.repo_settings import find_repo_settings
 from fairwitness.agents.base import AgentJob, Endpoint
+from fairwitness.agents.toolset.model import NO_SURROUNDINGS, CommandEnvironment
 from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.evidence import SandboxTier
@@ -71,14 +72,22 @@ def write_settings(profile: AgentProfile, fill: ProfileValues, own: PrivateFolde
 
 
 def agent_command(
-    profile: AgentProfile, job: AgentJob, installed: InstalledAgent, fill: ProfileValues, own: PrivateFolders
+    profile: AgentProfile,
+    job: AgentJob,
+    installed: InstalledAgent,
+    fill: ProfileValues,
+    own: PrivateFolders,
+    around: CommandEnvironment = NO_SURROUNDINGS,
 ) -> Command:
-    """Return the command that runs the agent in the sandbox."""
+    """Return the command that runs the agent in the sandbox; `around` is what the commands that it starts find."""
     role = job.spec.role
+    toolchain = [folder for folder in around.env.get("PATH", "").split(":") if folder]
     env = {
+        # an agent that is itself a Node program must load nothing of the project
+        **{name: value for name, value in around.env.items() if not name.startswith(("NODE_", "npm_"))},
         "HOME": own.home,
         "TMPDIR": own.temporary,
-        "PATH": ":".join(dict.fromkeys((*installed.path, *_SYSTEM_PATH))),
+        "PATH": ":".join(dict.fromkeys((*installed.path, *toolchain, *_SYSTEM_PATH))),
         "LANG": "C.UTF-8",
         "TERM": "dumb",
         "NO_COLOR": "1",
@@ -93,7 +102,7 @@ def agent_command(
         confinement=Confinement(
             worktree=str(job.worktree),
             writable=POLICIES[role].source,
-            read=installed.read,
+            read=tuple(dict.fromkeys((*installed.read, *around.read))),
             write=(own.folder,),
             hidden=find_repo_settings(profile, job).hidden,
             network=Network.LOOPBACK,

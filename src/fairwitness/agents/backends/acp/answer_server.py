@@ -53,7 +53,7 @@ def _answer(message: dict[str, Any], schema: dict[str, Any], answer_path: str) -
         problem = _problem(schema, params.get("arguments"))
         if problem is None:
             _store(answer_path, params["arguments"])
-        said = "taken" if problem is None else f"not taken: {problem}"
+        said = "received" if problem is None else f"not taken: {problem}"
         return {"result": {"content": [{"type": "text", "text": said}], "isError": problem is not None}}
     if method == "ping":
         return {"result": {}}

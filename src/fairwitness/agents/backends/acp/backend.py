@@ -109,9 +109,9 @@ class AcpBackend:
             job.report(Kind.NOTE, note)
         hand = AnswerTool(job.form, own) if profile.submit else None
         meta = fill.value(profile.meta.get(kind, {}))
-        process = await launching.AgentProcess.start(
-            job.runner, launching.agent_command(profile, job, installed, fill, own)
-        )
+        around = await asyncio.to_thread(job.tools.surroundings)
+        command = launching.agent_command(profile, job, installed, fill, own, around)
+        process = await launching.AgentProcess.start(job.runner, command)
         try:
             return AcpSession(profile, job, process, meta, profile.modes.get(kind), hand)
         except BaseException:

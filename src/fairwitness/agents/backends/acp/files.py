@@ -10,10 +10,10 @@ from acp import RequestError
 from fairwitness.agents.backends.acp.tool_calls import MakeRelative
 from fairwitness.agents.base import AgentJob
 from fairwitness.agents.toolset.model import ToolFailed
-from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.contracts.agents.dispatch import Kind
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.tools import Tool, ToolCall, ToolRefusal
+from fairwitness.kit.redaction import redact_forms
 
 _SHOWN = 2_000
 REFUSED = -32_000
@@ -25,7 +25,6 @@ class Files:
 
     def __init__(self, profile: AgentProfile, job: AgentJob, relative: MakeRelative) -> None:
         self._profile, self._job, self._relative = profile, job, relative
-        self._tree = WorktreeFiles(job.worktree)
         self._numbers = itertools.count(1)
 
     async def read(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -63,7 +62,9 @@ class Files:
         return {}
 
     def _text(self, path: str) -> str | None:
-        return None if self._tree.kind(path) == "none" else self._tree.read_text(path)
+        tree = self._job.tools.tree
+        # before lines are chosen: a secret may have several
+        return None if tree.kind(path) == "none" else redact_forms(tree.read_text(path))
 
     def _path(self, params: Mapping[str, Any]) -> str:
         path = params.get("path")

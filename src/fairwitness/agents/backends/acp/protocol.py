@@ -155,7 +155,7 @@ class Client:
         self.updates.flush()
         answer = self._answers.get(method)
         if answer is None:
-            self.updates.note(f"refused, since nobody here knows {visible(method)[:100]}")
+            self.updates.note(f"refused an unknown method: {visible(method)[:100]}")
             raise RequestError.method_not_found(method[:100])
         if self.is_cancelled and method != _PERMISSION:
             raise RequestError(REFUSED, "the turn was cancelled")

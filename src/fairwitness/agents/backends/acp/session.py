@@ -20,6 +20,7 @@ from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.sandbox import End
 from fairwitness.kit.text import visible
+from fairwitness.rules.provider_faults import MEANINGS, ProviderAnswer, fault_of
 from fairwitness.sandbox.runner import Finished
 
 POLITE_S = 3.0
@@ -34,13 +35,8 @@ _OVER_BUDGET = 402
 _SHOWN = 500
 _VIOLATIONS = 20
 _STOPS = {"end_turn": Stop.DONE, "refusal": Stop.REFUSED, "cancelled": Stop.CANCELLED}
-_CAUSES = {
-    401: ErrorCause.PERMISSION_DENIED,
-    403: ErrorCause.PERMISSION_DENIED,
-    404: ErrorCause.NOT_FOUND,
-    429: ErrorCause.RATE_LIMITED,
-    -32_000: ErrorCause.PERMISSION_DENIED,  # the protocol's code for "log in first"
-}
+_LOG_IN = -32_000
+"""The protocol's code for "log in first"."""
 _ENDS = {End.SANDBOX_ERROR: ErrorCause.SANDBOX_LOST, End.TIMEOUT: ErrorCause.TIMEOUT}
 
 
@@ -220,4 +216,8 @@ def _details(error: RequestError) -> str:
 
 def _cause(error: RequestError) -> ErrorCause:
     """Return the cause for an error code; some agents pass on the HTTP status of their model."""
-    return _CAUSES.get(error.code, ErrorCause.SERVER_ERROR if 500 <= error.code < 600 else ErrorCause.AGENT_ERROR)
+    if error.code == _LOG_IN:
+        return ErrorCause.PERMISSION_DENIED
+    if 400 <= error.code < 600:
+        return MEANINGS[fault_of(ProviderAnswer(error.code, message=str(error)))].cause
+    return ErrorCause.AGENT_ERROR

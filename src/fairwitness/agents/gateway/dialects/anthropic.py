@@ -148,23 +148,30 @@ def _on_event(gathered: PartialTurn, event: Json) -> None:
                 gathered.call(index).text.append(a_str(delta.get("partial_json")))
         case "message_delta":
             _use(gathered, event)
+            _note_refusal(gathered, delta)
         case "message_stop":
             gathered.is_complete = True
         case "error":
-            gathered.error = a_str(a_dict(event.get("error")).get("message"))
+            gathered.fail(event.get("error"))
         case _:
             pass
 
 
 def _on_body(gathered: PartialTurn, body: Json) -> None:
     if body.get("type") != "message":
-        gathered.error = a_str(a_dict(body.get("error")).get("message"))
+        gathered.fail(body, "it is no message")
         return
     gathered.has_begun = gathered.is_complete = True
     gathered.model = a_str(body.get("model"))
+    _note_refusal(gathered, body)
     for index, block in enumerate(a_list(body.get("content"))):
         _block(gathered, index, a_dict(block), is_whole=True)
     _use(gathered, body)
+
+
+def _note_refusal(gathered: PartialTurn, holder: Json) -> None:
+    if holder.get("stop_reason") == "refusal":
+        gathered.refusal = a_str(a_dict(holder.get("stop_details")).get("explanation")) or "stop_reason refusal"
 
 
 def _block(gathered: PartialTurn, index: Any, block: Json, *, is_whole: bool) -> None:

@@ -38,7 +38,7 @@ def load(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> Json:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise InvalidJson("a key stands twice")
+        raise InvalidJson("a key appears twice")
     return value
 
 
@@ -182,10 +182,46 @@ class PartialTurn:
     has_begun: bool = False
     is_complete: bool = False
     error: str = ""
+    codes: tuple[str, ...] = ()
+    """The words by which the provider names the error."""
+    refusal: str = ""
+    """The reason why the model, or a filter before it, would not answer."""
+
+    def fail(self, error: Any, otherwise: str = "error") -> None:
+        """Take an error in the dialect's own fields."""
+        said = error_in(error)
+        self.error, self.codes = said.message or otherwise, said.codes
 
     def call(self, key: Any) -> PartialCall:
         """Return the call with this key, creating it if needed."""
         return self.calls.setdefault(key, PartialCall())
+
+
+class SaidError(NamedTuple):
+    """An error as a provider describes it."""
+
+    codes: tuple[str, ...]
+    """Its type, code, status and reasons."""
+    message: str
+    delay: str = ""
+    """How long to wait, if the error says it."""
+
+
+def error_in(value: Any) -> SaidError:
+    """Return the error in a JSON value; all dialects, and most servers that imitate them, use these fields."""
+    if isinstance(value, list):
+        return error_in(value[0] if value else {})
+    if isinstance(value, str):
+        return SaidError((), value)
+    holder = a_dict(value)
+    if "error" in holder:
+        inner = error_in(holder["error"])
+        return inner._replace(message=inner.message or a_str(holder.get("message")))
+    details = [a_dict(detail) for detail in a_list(holder.get("details"))]
+    words = [a_str(holder.get(name)) for name in ("type", "code", "status")]
+    words += [a_str(detail.get("reason")) for detail in details]
+    delay = next((said for detail in details if (said := a_str(detail.get("retryDelay")))), "")
+    return SaidError(tuple(word for word in words if word), a_str(holder.get("message")), delay)
 
 
 class Codec(NamedTuple):

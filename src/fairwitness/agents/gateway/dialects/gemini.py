@@ -32,6 +32,8 @@ _ERRORS = {
     500: "INTERNAL",
 }
 
+_FILTERS = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"})
+
 
 def _field(holder: Json, name: str) -> Any:
     """Return a field by its name or its snake_case spelling, which the dialect accepts too."""
@@ -168,11 +170,14 @@ def _failure(status: int, message: str) -> Json:
 
 def _on_event(gathered: PartialTurn, event: Json) -> None:
     if "error" in event:
-        gathered.error = a_str(a_dict(event["error"]).get("message")) or "error"
+        gathered.fail(event["error"])
         return
     gathered.has_begun = True
     gathered.model = a_str(_field(event, "modelVersion")) or gathered.model
     gathered.usage |= a_dict(_field(event, "usageMetadata"))
+    blocked = a_str(_field(a_dict(_field(event, "promptFeedback")), "blockReason"))
+    if blocked:  # there is no candidate, and nothing follows
+        gathered.is_complete, gathered.refusal = True, f"blockReason {blocked}"
     for candidate in map(a_dict, a_list(event.get("candidates"))[:1]):
         for part in map(a_dict, a_list(a_dict(candidate.get("content")).get("parts"))):
             called = a_dict(_field(part, "functionCall"))
@@ -182,7 +187,10 @@ def _on_event(gathered: PartialTurn, event: Json) -> None:
                 call.args = a_dict(called.get("args"))
             elif not part.get("thought"):
                 gathered.text.append(a_str(part.get("text")))
-        gathered.is_complete = gathered.is_complete or bool(a_str(_field(candidate, "finishReason")))
+        reason = a_str(_field(candidate, "finishReason"))
+        gathered.is_complete = gathered.is_complete or bool(reason)
+        if reason in _FILTERS:
+            gathered.refusal = f"finishReason {reason}"
 
 
 def _usage(spelled: Json) -> ModelUsage | None:

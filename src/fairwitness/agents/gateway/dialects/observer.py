@@ -83,6 +83,21 @@ class TurnObserver:
         return self._heard <= self._longest and self._all().is_complete
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a part of a turn has come."""
+        return self._all().has_begun
+
+    @property
     def error(self) -> str:
         """The provider's error, in the middle of a stream or instead of an answer."""
         return self._all().error
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The words by which the provider names the error."""
+        return self._all().codes
+
+    @property
+    def refusal(self) -> str:
+        """The reason why the model, or a filter before it, would not answer; empty if it did."""
+        return self._all().refusal

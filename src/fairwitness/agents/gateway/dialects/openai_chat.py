@@ -142,7 +142,7 @@ def failure(status: int, message: str) -> Json:
 
 def _on_event(gathered: PartialTurn, event: Json) -> None:
     if "error" in event:
-        gathered.error = a_str(a_dict(event["error"]).get("message")) or "error"
+        gathered.fail(event["error"])
         return
     gathered.has_begun = True
     gathered.model = gathered.model or a_str(event.get("model"))
@@ -152,6 +152,7 @@ def _on_event(gathered: PartialTurn, event: Json) -> None:
             continue  # agents ask for one
         delta = a_dict(choice.get("delta"))
         gathered.text.append(a_str(delta.get("content")))
+        _note_refusal(gathered, choice, delta)
         for number, part in enumerate(map(a_dict, a_list(delta.get("tool_calls")))):
             index = a_count(part.get("index"))
             _add(gathered.call(number if index is None else index), part)
@@ -169,15 +170,22 @@ def _add(call: PartialCall, part: Json) -> None:
 def _on_body(gathered: PartialTurn, body: Json) -> None:
     choice = next(map(a_dict, a_list(body.get("choices"))), None)
     if choice is None:
-        gathered.error = a_str(a_dict(body.get("error")).get("message"))
+        gathered.fail(body, "it has no choice")
         return
     gathered.has_begun = gathered.is_complete = True
     gathered.model = a_str(body.get("model"))
     gathered.usage |= a_dict(body.get("usage"))
     message = a_dict(choice.get("message"))
     gathered.text.append(a_str(message.get("content")))
+    _note_refusal(gathered, choice, message)
     for index, part in enumerate(a_list(message.get("tool_calls"))):
         _add(gathered.call(index), a_dict(part))
+
+
+def _note_refusal(gathered: PartialTurn, choice: Json, said: Json) -> None:
+    gathered.refusal += a_str(said.get("refusal"))
+    if choice.get("finish_reason") == "content_filter":
+        gathered.refusal = gathered.refusal or "finish_reason content_filter"
 
 
 def _usage(spelled: Json) -> ModelUsage | None:

@@ -182,26 +182,34 @@ def _on_event(gathered: PartialTurn, event: Json) -> None:
             gathered.has_begun = gathered.is_complete = True
             gathered.model = a_str(response.get("model")) or gathered.model
             gathered.usage |= a_dict(response.get("usage"))
+            _note_filter(gathered, response)
         case "response.failed":
             gathered.usage |= a_dict(response.get("usage"))
-            gathered.error = a_str(a_dict(response.get("error")).get("message")) or "failed"
+            gathered.fail(response.get("error"), "failed")
         case "error":
-            gathered.error = a_str(event.get("message")) or a_str(a_dict(event.get("error")).get("message")) or "error"
+            gathered.fail({name: value for name, value in event.items() if name != "type"})
         case _:
             pass
 
 
 def _on_body(gathered: PartialTurn, body: Json) -> None:
     if body.get("object") != "response":
-        gathered.error = a_str(a_dict(body.get("error")).get("message"))
+        gathered.fail(body, "it is no response")
         return
     gathered.has_begun = True
     gathered.is_complete = body.get("status") in ("completed", "incomplete")
-    gathered.error = a_str(a_dict(body.get("error")).get("message"))
+    if body.get("error"):
+        gathered.fail(body["error"])
+    _note_filter(gathered, body)
     gathered.model = a_str(body.get("model"))
     gathered.usage |= a_dict(body.get("usage"))
     for index, item in enumerate(a_list(body.get("output"))):
         _item(gathered, index, a_dict(item))
+
+
+def _note_filter(gathered: PartialTurn, response: Json) -> None:
+    if a_dict(response.get("incomplete_details")).get("reason") == "content_filter":
+        gathered.refusal = gathered.refusal or "incomplete: content_filter"
 
 
 def _item(gathered: PartialTurn, index: object, item: Json) -> None:
@@ -209,6 +217,7 @@ def _item(gathered: PartialTurn, index: object, item: Json) -> None:
         case "message":
             parts = [a_dict(part) for part in a_list(item.get("content"))]
             gathered.text += [a_str(part.get("text")) for part in parts if part.get("type") == "output_text"]
+            gathered.refusal += "".join(a_str(part.get("refusal")) for part in parts if part.get("type") == "refusal")
         case "function_call" | "custom_tool_call" as kind:
             call = gathered.call(index)
             call.is_freeform = kind == "custom_tool_call"

@@ -10,8 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from fairwitness.agents.redaction import Redactor, redact
 from fairwitness.errors import UsageError
+from fairwitness.kit.redaction import (
+    Redactor,
+    forget,
+    know,
+    redact,
+    redact_bytes,
+    redact_forms,
+    redact_values,
+    secrets_in,
+)
 
 GENERATED = settings(max_examples=300)
 
@@ -29,7 +38,7 @@ SECRETS = {
     "github fine": "github_pat_" + "a1B2_" * 6,
     "aws": "AKIA" + "ABCD1234" * 2,
     "gitlab": "glpat-" + "a1B2" * 5,
-    "slack": "xoxb-" + "1234567890-" * 2,
+    "slack": "xoxb-" + "2468013579-" * 2,
     "stripe": "sk_live_" + "a1B2" * 6,
     "google": "AIza" + "a1B2_" * 7,
     "npm": "npm_" + "a1B2" * 9,
@@ -79,7 +88,7 @@ def test_a_secret_that_is_known_by_its_form_goes_wherever_it_stands(secret: str,
         ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "AWS_SECRET_ACCESS_KEY=[redacted: secret]"),
         ("postgres://me:hunter2@db/x", "postgres://me:[redacted: password in an address]@db/x"),
         ("machine h login me password abc123", "machine h login me password [redacted: netrc line]"),
-        ("//registry/:_authToken=abcdefgh1", "//registry/:_authToken=[redacted: npm token]"),
+        ("//registry/:_authToken=abcdefhg1", "//registry/:_authToken=[redacted: npm token]"),
     ],
 )
 def test_only_the_secret_itself_is_taken_out(text: str, kept: str) -> None:
@@ -221,3 +230,75 @@ def test_no_text_takes_long(text: str) -> None:
     began = time.perf_counter()
     redact(text)
     assert time.perf_counter() - began < 20
+
+
+HONEST = [
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "d41d8cd98f00b204e9800998ecf8427e  file.txt",
+    "123e4567-e89b-12d3-a456-426614174000",
+    "tests/test_a.py::test_b[123e4567-e89b-12d3-a456-426614174000] PASSED",
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    "ghp_" + "x" * 36,
+    "postgresql://scott:tiger@localhost/test",
+    "http://user:password@example.com/",
+    '_SK_START = b"-----BEGIN OPENSSH ' + 'PRIVATE KEY-----"\n_SK_END = b"-----END OPENSSH PRIVATE KEY-----"\n',
+    "sk-toggleable__label-arrow sk-estimator-doc-link-and-more",
+    "private_key = rsa_key_2048",
+]
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_a_secret_in_bytes_that_are_no_text_goes_and_every_other_byte_stays(secret: str) -> None:
+    found = redact_bytes(b"\xff\xfe\x80 " + secret.encode() + b" \x00\xc3\n")
+    assert secret.encode() not in found
+    assert found.startswith(b"\xff\xfe\x80 [redacted: ")
+    assert found.endswith(b"\x00\xc3\n")
+
+
+def test_lines_behind_a_secret_of_several_lines_keep_their_numbers() -> None:
+    found = redact(f"1\n{PEM}\nlast")
+    assert found.split("\n").index("last") == f"1\n{PEM}\nlast".split("\n").index("last")
+
+
+def test_a_key_in_colours_in_a_url_and_in_a_diff_goes() -> None:
+    key = SECRETS["openai"]
+    for text in (f"\x1b[31m{key}\x1b[0m", f"\x1b[1;32m{key}", f"a%3D{key}", f"\\u003d{key}"):
+        assert key not in redact(text), text
+    diff = "".join(f"+{line}\n" for line in PEM.split("\n"))
+    assert "IBAAKCAQEA" not in redact(diff)
+
+
+def test_what_the_environment_calls_a_secret_is_known() -> None:
+    found = secrets_in(
+        {
+            "MY_API_KEY": "k-4711-4711",
+            "DATABASE_URL": "postgres://me:s3cr3t-s3cr3t@db/x",
+            "PWD": "/home/ada/work",
+            "MAX_TOKEN": "100000000",
+            "DB_PASSWORD": "postgres",
+            "EDITOR": "k-4712-4712",
+        }
+    )
+    assert list(found) == ["k-4711-4711", "s3cr3t-s3cr3t"]
+
+
+def test_what_this_process_was_told_goes_until_it_is_forgotten() -> None:
+    know("tiny", "told-once-1")
+    try:
+        assert redact("x told-once-1 tiny") == "x [redacted: known] tiny"
+        assert redact_forms("told-once-1") == "[redacted: known]"
+        assert redact_values({"a": ["told-once-1", 1]}) == {"a": ["[redacted: known]", 1]}
+    finally:
+        forget("told-once-1")
+    assert redact("x told-once-1") == "x told-once-1"
+
+
+def test_code_that_an_agent_edits_keeps_values_that_only_a_name_announces() -> None:
+    assert redact_forms("password = 'swordfish'") == "password = 'swordfish'"
+    assert SECRETS["github"] not in redact_forms(f"token = '{SECRETS['github']}'")
