@@ -10,7 +10,7 @@ from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
 from fairwitness.contracts.autopilot.vocabulary import FailureCategory
-from fairwitness.contracts.common.budgets import NO_CAP, BudgetCaps, Caps
+from fairwitness.contracts.common.budgets import NO_CAP, BudgetCaps, BudgetLevel, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Collision
 from fairwitness.ledger.verify import verify
@@ -168,7 +168,10 @@ def test_a_budget_that_is_used_up_stops_the_graph_and_leaves_the_task_open(yard:
     yard.begin(node())
     worked = yard.work()
     assert not worked.done
-    assert (worked.halt or "").startswith("the budget is used up: the run may use 10 tokens")
+    assert worked.halt is not None
+    assert worked.halt.reason.startswith("the budget is used up: the run may use 10 tokens")
+    assert worked.halt.refused is not None
+    assert (worked.halt.refused.level, worked.halt.refused.cap) == (BudgetLevel.RUN, 10)
     assert attempted(yard.log, "p5-a", 1) is None
 
 

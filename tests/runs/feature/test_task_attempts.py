@@ -114,7 +114,7 @@ def test_a_budget_that_is_used_up_stops_the_graph_and_not_only_the_task(bench: B
     worked = bench.work(bench.order())
     assert not worked.done
     assert worked.halt is not None
-    assert worked.halt.startswith("the budget")
+    assert worked.halt.reason.startswith("the budget")
 
 
 @pytest.mark.req("P9")

@@ -119,7 +119,7 @@ def test_a_run_without_budget_stops(shop: Workshop) -> None:
     shop.script(Role.WORKER, "task-001-1")
     worked = shop.work("task-001")
     assert worked.halt is not None
-    assert worked.halt.startswith("the budget is used up")
+    assert worked.halt.reason.startswith("the budget is used up")
 
 
 def refinery(shop: Workshop) -> tuple[MergeMember, ...]:

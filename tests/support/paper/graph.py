@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from fairwitness.contracts.common.budgets import BudgetHalt
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import Execution, Phase, SandboxTier
 from fairwitness.contracts.common.vocabulary import Assessment
@@ -177,7 +178,8 @@ class PaperGraph:
             merged=merged,
             exhausted=failed,
             stranded=waiting,
-            reason=halt,
+            reason=None if halt is None else halt.reason,
+            halt=halt,
         )
 
     def _next(self) -> DagNode | None:
@@ -188,7 +190,7 @@ class PaperGraph:
                 return node
         return None
 
-    async def _attempt(self, node: DagNode, number: int) -> str | None:
+    async def _attempt(self, node: DagNode, number: int) -> BudgetHalt | None:
         context, runner = self._context, self._runner
         order = AttemptOrder(
             run_id=context.run_id,

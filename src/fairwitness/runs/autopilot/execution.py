@@ -34,10 +34,9 @@ from fairwitness.runs.autopilot import task_checks
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.commands import CommandHarness
 from fairwitness.runs.autopilot.context import AutopilotContext
-from fairwitness.runs.autopilot.graph_runner import BUDGET
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.autopilot.pages_phase import LoggedTask, execution_page
-from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span, answer, first_line, over_budget
+from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span, answer, first_line
 from fairwitness.runs.autopilot.task_checks import failures
 from fairwitness.runs.autopilot.task_graphs import (
     ATTEMPT,
@@ -150,7 +149,7 @@ class NodeExecutor:
         try:
             done = await (self._adopted(job) if order.conflict is None else self._settled(job))
         except Halted as halted:
-            return Worked(done=False, changed=(), reason=halted.reason, halt=halted.reason)
+            return Worked(done=False, changed=(), reason=halted.reason, halt=halted.halt)
         if done.done:
             return Worked(
                 done=True, changed=done.files, summary=bounded(f"{job.node.name} - {job.node.about}", _SUMMARY)
@@ -438,8 +437,8 @@ async def _run_graphs(
             await run_blocking(begin_graph, context.log, phase_pass, turn, left, await run_blocking(context.tip))
         )
         end = await run_graph(numbers[-1])
-        if end.reason is not None and end.reason.startswith(BUDGET):
-            raise over_budget(end.reason.removeprefix(BUDGET))
+        if end.halt is not None:
+            raise Halted(end.halt)
         if end.reason is not None:
             raise NotReady(end.reason, next_step=f"fix the cause, then: fairwitness resume {context.log.run_id}")
         merged += end.merged

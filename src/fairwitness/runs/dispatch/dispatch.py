@@ -350,4 +350,5 @@ def _storable(outcome: DispatchOutcome) -> DispatchOutcome:
 
 
 def _never_began(over: OverBudget, brief: Brief) -> DispatchOutcome:
-    return unasked(OutcomeStatus.OVER_BUDGET, None, spelled_refusal(over, brief.role.value))
+    outcome = unasked(OutcomeStatus.OVER_BUDGET, None, spelled_refusal(over, brief.role.value))
+    return outcome.model_copy(update={"refused": over})

@@ -288,5 +288,5 @@ def _reverted(record: Record, *, seen: Observation, reverted: TaskReverted, numb
 
 def _refuse_held_up(end: GraphEnd) -> None:
     """Raise `NotReady` if the machine or a person stopped the graph: it has not failed, and the run can be resumed."""
-    if end.reason is not None and not end.reason.startswith("the budget"):
+    if end.reason is not None and end.halt is None:
         raise NotReady(end.reason, next_step="mend that, then: fairwitness resume")
