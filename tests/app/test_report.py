@@ -18,13 +18,13 @@ from fairwitness.app.report.page import LARGEST_PAGE, MARK, STYLE
 from fairwitness.app.report.page import page as page_of
 from fairwitness.app.report.raw_evidence import SECTIONS as MOST_TASKS
 from fairwitness.app.views.checks import Check, judged_checks
-from fairwitness.app.views.feature import HARNESS
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Workflow
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.forge import events as happened
 from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError
 from fairwitness.kit.durations import seconds_between, took
+from fairwitness.ledger.feature_summary import HARNESS
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.fold_feature import fold_feature
 

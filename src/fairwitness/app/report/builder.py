@@ -49,7 +49,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.kit import files, front_matter, yaml_text
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.run_summary import SummaryEvent
+from fairwitness.ledger.summary_event import SummaryEvent
 from fairwitness.ledger.verify import verify_here
 from fairwitness.rules.confidence import confidence_facts, grade
 from fairwitness.verify.shown_command import shown_command
@@ -140,7 +140,7 @@ def _add_observations(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
         _add_autopilot(facts, seen)
     else:
         _add_criteria(facts, seen)
-    base = str(facts.order.get("base_commit") or (facts.feature.base if facts.feature is not None else ""))
+    base = str(facts.order.get("base_commit") or (facts.feature.feature.base if facts.feature is not None else ""))
     if base and facts.head_commit:
         facts.differences.append(Difference("The result", base, facts.head_commit))
     if facts.feature is not None:

@@ -20,7 +20,7 @@ from fairwitness.contracts.verify.report import VerifySubject as Verified
 from fairwitness.errors import UsageError
 from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.run_summary import ALREADY
+from fairwitness.ledger.phase_summary import ALREADY
 from fairwitness.ledger.subjects import RowSubject, subjects
 from fairwitness.rules import gates
 from fairwitness.rules.evidence_worth import LACKS, SHUTS, valued_rows

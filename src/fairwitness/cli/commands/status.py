@@ -165,7 +165,7 @@ def _show_closing(root: Path, detail: "RunDetail") -> None:
 
     view = detail.view
     with follow_run(root, view.run_id) as followed:
-        head, *lines = end_lines(followed)
+        head, *lines = end_lines(followed, is_brief=True)
     word, _, about = head.partition(": ")
     first = f"{safe_line(view.run_id, 128)}  {view.workflow}  "
     room = terminal_width() - cells(first) - cells(word) - 2
@@ -185,10 +185,10 @@ def _feature(root: Path, detail: "RunDetail") -> "FeatureView | None":
 
 
 def _show_board(root: Path, detail: "RunDetail") -> None:
-    """Return the phases of an autopilot run; a run without an order has none."""
+    """Show the phases of an autopilot run; a run without an order has none."""
     if detail.view.workflow != "autopilot" or not detail.view.phases.wanted:
         return
-    from fairwitness.app.views.autopilot import view_of_run
+    from fairwitness.app.views.board import view_of_run
     from fairwitness.cli.screens.autopilot import board_lines
 
     for line in board_lines(view_of_run(root, detail.view.run_id), terminal_width()):
