@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.problems import ProblemLevel, spell_path
 from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.errors import BadDocument
@@ -62,7 +62,7 @@ def read_answer(
     value = with_known(redact_values(found.value), known)
     problems = tuple(
         visible(f"{spell_path(problem.where)}: expected {problem.expected}, found {problem.found}")
-        for problem in problems_in(value, BY_NAME[contract], strict=True)
+        for problem in problems_in(value, entry_of(contract), strict=True)
         if problem.level is ProblemLevel.ERROR
     )
     return ReadAnswer(value, (*problems, *_status_problems(value, statuses)))

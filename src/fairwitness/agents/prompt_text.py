@@ -16,7 +16,7 @@ from fairwitness.agents.schema_text import explain
 from fairwitness.agents.toolset.offers import writable
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.agents.role import RoleSpec
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.ids import is_safe_name
 from fairwitness.contracts.common.tools import POLICIES, Role, Tool
 from fairwitness.errors import UsageError
@@ -232,7 +232,7 @@ def _by_tool(spec: RoleSpec) -> tuple[str, ...]:
 
 def _by_text(spec: RoleSpec, brief: Brief) -> tuple[str, ...]:
     assert spec.answer is not None
-    block = "`json` block" if BY_NAME[spec.answer].written_as != "yaml" else "`json` block (`yaml` is taken as well)"
+    block = "`json` block" if entry_of(spec.answer).written_as != "yaml" else "`json` block (`yaml` is taken as well)"
     return (
         f"Your answer is one `{spec.answer}`. Its fields are listed here; the program fills in every other one. All are"
         " required but those marked optional, which you leave out when there is nothing to say.",

@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
 from fairwitness.agents.base import AnswerForm
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.ids import GitRef, RelPath, SafeName
 from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.contracts.feature.document import SIGNATURES, Presence, SignedDocument
@@ -31,7 +31,7 @@ Schema = dict[str, Any]
 def form_of(answer: str, known: Collection[str]) -> AnswerForm:
     """Return the form of an answer: the contract's JSON Schema without the fields that are known already."""
     schema = copy.deepcopy(_documented(answer))
-    _narrow(schema, BY_NAME[answer].shape)
+    _narrow(schema, entry_of(answer).shape)
     for way in sorted(known):
         if not _without(schema, schema, way.split(".")):
             raise UsageError(f"{answer} has no field {visible(way)} to fill in")
@@ -59,9 +59,13 @@ def fields_of(schema: Schema) -> Iterator[Field]:
 
 @cache
 def _documented(answer: str) -> Schema:
-    if answer not in BY_NAME:
-        raise UsageError(f"there is no contract called {visible(answer)!r}", next_step="fairwitness schema list")
-    return TypeAdapter(BY_NAME[answer].shape).json_schema(schema_generator=_WithFieldDocs)
+    try:
+        entry = entry_of(answer)
+    except KeyError:
+        raise UsageError(
+            f"there is no contract called {visible(answer)!r}", next_step="fairwitness schema list"
+        ) from None
+    return TypeAdapter(entry.shape).json_schema(schema_generator=_WithFieldDocs)
 
 
 class _WithFieldDocs(GenerateJsonSchema):

@@ -16,11 +16,11 @@ from fairwitness.kit import json_text
 from fairwitness.kit.clock import Clock, spell
 from fairwitness.kit.text import visible
 from fairwitness.rules.markdown_lines import heading_of, said_lines
+from fairwitness.rules.problem_words import problems_of
 from fairwitness.rules.project_commands import MANIFESTS, commands_of, detect_commands
 from fairwitness.rules.roadmap import CRITERIA, GOAL, read_roadmap
 from fairwitness.rules.roadmap_fields import is_stub, phase_id_of, plain
 from fairwitness.rules.spec_lock import spec_locks, spec_paths
-from fairwitness.rules.validation import problems_of
 from fairwitness.runs.autopilot.own_files import foreign_paths, is_our_gitignore
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout import autopilot as layout

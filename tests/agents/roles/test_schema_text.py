@@ -12,7 +12,7 @@ from agents.roles.briefs import BRIEFS
 from fairwitness.agents.answer import with_known
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import explain, fields_of, form_of
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import catalog, entry_of
 from fairwitness.contracts.common.tools import Role
 from fairwitness.errors import UsageError
 from support.fixtures import instances, value_of
@@ -54,7 +54,7 @@ _NEVER_SAID = {"completion.evidence_summary"}
 @pytest.mark.parametrize("role", BRIEFS)
 def test_every_field_of_an_answer_is_explained(role: Role) -> None:
     answer = _answer(role)
-    expected = set(_ways(BY_NAME[answer].shape, ""))
+    expected = set(_ways(entry_of(answer).shape, ""))
     explained = {line[3:].partition("`")[0] for line in explain(answer, ()).split("\n")}
     missing = {way for way in expected - explained if not way.startswith(tuple(_NEVER_SAID))}
     assert (missing, explained - expected) == (set(), set())
@@ -169,6 +169,6 @@ def test_a_field_is_told_in_words(contract: str, line: str) -> None:
     assert f"- {line}" in explain(contract, ()).split("\n")
 
 
-@pytest.mark.parametrize("contract", BY_NAME)
+@pytest.mark.parametrize("contract", catalog())
 def test_every_contract_can_be_told_in_words(contract: str) -> None:
     assert all(line.startswith("- `") for line in explain(contract, ()).split("\n"))

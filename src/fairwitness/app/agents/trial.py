@@ -24,7 +24,7 @@ from fairwitness.app.state import scratch_root
 from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchOutcome, Probe, PromptSection
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.budgets import NO_CAPS
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.contracts.common.vocabulary import Workflow
@@ -166,7 +166,7 @@ def _value(name: str, spec: RoleSpec, instance: str) -> str:
 
 def _known(spec: RoleSpec, instance: str, moment: str) -> dict[str, Any]:
     """Return the fields that an agent cannot know, such as its instance and the time."""
-    shape = BY_NAME[spec.answer].shape if spec.answer is not None else None
+    shape = entry_of(spec.answer).shape if spec.answer is not None else None
     if isinstance(shape, type) and issubclass(shape, SignedDocument):
         header = {
             "agent": spec.role.value,

@@ -11,7 +11,7 @@ from fairwitness.app.export.documents import DOCUMENTS, FOLDER, read_by, written
 from fairwitness.app.export.hosts import Host, started_by
 from fairwitness.app.export.pages import Page, code, item, table, worded
 from fairwitness.contracts.agents.role import RoleSpec
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.markdown import split_sections
@@ -105,7 +105,7 @@ def _sections(spec: RoleSpec, host: Host) -> Iterator[str]:
     yield "\n\n".join((sections["What you get"].strip(), *_inputs(spec)))
     yield "\n\n".join((sections["What to return"].strip(), *_outputs(spec, host)))
     yield sections["How to work"] if spec.is_dispatched else f"{sections['How to work'].strip()}\n\n{_leading()}"
-    signs = spec.answer is not None and issubclass(BY_NAME[spec.answer].shape, SignedDocument)
+    signs = spec.answer is not None and issubclass(entry_of(spec.answer).shape, SignedDocument)
     yield completions.contract(FeatureAgent(spec.role.value), signs=signs)
     yield _rules(spec, host)
     yield f"{sections['Before you answer'].strip()}\n{_last_check(spec)}"

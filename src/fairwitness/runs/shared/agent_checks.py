@@ -23,7 +23,6 @@ from fairwitness.runs.dispatch.blocking import run_blocking_stoppable
 from fairwitness.sandbox.checked_command import PATH
 from fairwitness.verify.cascade import project_of
 from fairwitness.verify.environment.model import Environment
-from fairwitness.verify.environment.resolve import toolchain
 from fairwitness.verify.failed_checks import lines_of
 from fairwitness.verify.folder_lock import locked_folder
 from fairwitness.verify.model import AGENT, CheckRequest, selected_ids
@@ -60,6 +59,8 @@ class AgentChecks:
         roots = {(spec.root, spec.language) for spec in found.checks}
         projects = [project for project in found.projects if (project.root, project.language) in roots]
         prepared = [environments.prepare(project, self._base_tree) for project in projects]
+        from fairwitness.verify.environment.resolve import toolchain
+
         chains = [toolchain(each, self._folder) for each in prepared if isinstance(each, Environment)]
         path = dict.fromkeys([folder for chain in chains for folder in chain.path] + PATH.split(":"))
         env: dict[str, str] = {}
