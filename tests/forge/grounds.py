@@ -65,6 +65,7 @@ class Node:
             "type": self.agent,
             "dependencies": list(self.after),
             "acceptance_criteria": [f"parts/{self.id} is good"],
+            "evidence": [{"criterion": f"parts/{self.id} is good", "command": f"sh check.sh parts/{self.id}"}],
             "estimated_complexity": "small",
             "status": NodeState.PENDING.value,
             "branch": None,

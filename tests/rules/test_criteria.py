@@ -4,11 +4,20 @@ from typing import Any
 
 import pytest
 
+from fairwitness.contracts.common.criteria import CriterionJudgement
 from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind
-from fairwitness.contracts.feature.plan import TaskDocument
-from fairwitness.contracts.feature.verification import CriterionJudgement
 from fairwitness.contracts.verify.checks import CheckSpec, Language, ReportFormat
-from fairwitness.rules.criteria import ByCommand, ByPlace, Unjudged, by_command, proposal, required_checks, task_type
+from fairwitness.rules.criteria import (
+    ByCommand,
+    ByPlace,
+    Unjudged,
+    by_command,
+    evidence_for,
+    own_place_problem,
+    proposal,
+    required_checks,
+    task_type,
+)
 
 
 def check(id_: str, *argv: str, **differs: Any) -> CheckSpec:
@@ -176,20 +185,7 @@ def test_what_says_nothing_or_two_things_is_no_judgement() -> None:
 
 @pytest.mark.req("P9")
 def test_a_task_asks_for_one_check_for_each_criterion() -> None:
-    plain = {
-        "id": "task-01",
-        "title": "Expiry",
-        "description": "Tokens expire.",
-        "agent": "implementer",
-        "size": "Standard",
-        "risk": "🟢",
-        "acceptance_criteria": ["one", "two", "three"],
-        "relevant_context": {
-            "design_sections": ["design-output.yaml#payload.decisions[id='D-1']"],
-            "spec_requirements": ["spec-output.yaml#payload.functional_requirements[id='FR-1']"],
-        },
-    }
-    task = TaskDocument.model_validate({"task": plain})
+    task = ("one", "two", "three")
     text, settings, code = (ChangedFile(path=path, change=ChangeKind.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
     criteria = ("ac-1", "ac-2", "ac-3")
     others: tuple[tuple[ChangedFile, ...], ...] = ((text,), (text, settings), (settings,))
@@ -199,6 +195,26 @@ def test_a_task_asks_for_one_check_for_each_criterion() -> None:
     for files in codes:
         assert required_checks(task, files, is_waived=False) == (*criteria, "red-at-baseline-new-tests")
         assert required_checks(task, files, is_waived=True) == criteria
+
+
+@pytest.mark.req("F2", "X1")
+def test_the_plan_says_how_a_criterion_is_judged_and_the_worker_where_the_plan_is_silent() -> None:
+    planned = judgement(criterion="One", command="pytest tests/test_one.py")
+    other, two = judgement(criterion="one", command="pytest"), judgement(criterion="Two", command="make test")
+    stray = judgement(criterion="Three", command="pytest")
+    assert evidence_for(["ONE", "two", "four"], [planned], [other, two, stray]) == (planned, two)
+    assert evidence_for(["one"], [], [other]) == (other,)
+
+
+@pytest.mark.req("F2", "X1")
+def test_an_author_names_only_lines_of_text_that_it_wrote() -> None:
+    added = {"README.md": frozenset({3}), "till/money.py": frozenset({3}), "settings.toml": frozenset({1})}
+    assert own_place_problem("README.md", 3, added) is None
+    assert own_place_problem("settings.toml", 1, added) is None
+    assert own_place_problem("README.md", 4, added) == "README.md:4 is not a line that this change wrote"
+    assert own_place_problem("docs/other.md", 1, added) == "docs/other.md:1 is not a line that this change wrote"
+    said = own_place_problem("till/money.py", 3, added)
+    assert said == "till/money.py:3 is only named: name a test or a command that shows it"
 
 
 def test_what_kind_of_work_a_change_is_follows_from_its_files() -> None:

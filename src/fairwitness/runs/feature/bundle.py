@@ -45,7 +45,7 @@ from fairwitness.runs.feature.bundle_model import (
 from fairwitness.runs.feature.bundle_page import bundle_page
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import WHOLE, facts_of
-from fairwitness.runs.feature.tasks import changed_files
+from fairwitness.runs.shared.criteria import changed_files
 from fairwitness.verify.subject import VerifyDeps, prove
 
 _ROWS = "SELECT id, check_name, phase, round, passed, verdict FROM anvil_checks WHERE run_id = ?"

@@ -133,7 +133,9 @@ def _evidence_facts(
         baseline=context.ledger.tally(context.run_id, task, Phase.BASELINE, number - 1),
         after=context.ledger.tally(context.run_id, task, Phase.AFTER, number),
         tree=None if done is None else done.tree,
-        required=() if document is None else required_checks(document, files, is_waived=is_waived(context, document)),
+        required=()
+        if document is None
+        else required_checks(document.task.acceptance_criteria, files, is_waived=is_waived(context, document)),
         ready=is_ready,
         check_runs=runs,
         baseline_runs=runs,

@@ -13,7 +13,8 @@ from fairwitness.rules.retry_material import FailureCause, Material, causes_of, 
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.tasks import CRITERIA, RecordedAttempt, recorded_attempt
+from fairwitness.runs.feature.tasks import RecordedAttempt, recorded_attempt
+from fairwitness.runs.shared.criteria import CRITERIA
 from fairwitness.runs.shared.failed_proof import GONE, change_section, checks_section, failed_texts, proof_rows
 from fairwitness.runs.shared.sections import change_text, list_section, text_section
 from fairwitness.verify.failed_checks import CheckText, shorten

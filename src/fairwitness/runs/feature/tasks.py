@@ -8,25 +8,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fairwitness.contracts.common.vocabulary import Size
-from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind, GateChoice, HumanGate
+from fairwitness.contracts.feature.facts import ChangedFile, GateChoice, HumanGate
 from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
 from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.git.changes import FileChange
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.feature_plan import is_test_file
 from fairwitness.rules.risk import is_configuration, is_documentation
 from fairwitness.rules.tool_policy import path_problem
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.graph.log import GRAPH, plain_graph
+from fairwitness.runs.shared.criteria import changed_files
 
 TASKS, FIX = "tasks", "fix"
 FIX_NODE = "task-00"
 """The single node of a graph that repairs what a code review found; planners count from 1."""
 ATTEMPT = "attempt"
-CRITERIA = "criteria"
-"""The kind of observation that holds what was concluded about the criteria of an attempt."""
 
 
 class TaskGraph(NamedTuple):
@@ -208,14 +206,6 @@ def note_attempt(context: FeatureContext, task: str, number: int, base: str, hea
     context.write(lambda record: record.observation(seen))
     killpoint("feature.attempt")
     return RecordedAttempt(base, head, tree, files)
-
-
-def changed_files(changes: Sequence[FileChange]) -> tuple[ChangedFile, ...]:
-    """Return the change of each file; a rename is a deletion and an addition."""
-    words = {"A": ChangeKind.ADDED, "D": ChangeKind.DELETED}
-    return tuple(
-        ChangedFile(path=change.path, change=words.get(change.status, ChangeKind.MODIFIED)) for change in changes
-    )
 
 
 _WILD: Final = "*?"

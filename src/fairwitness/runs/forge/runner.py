@@ -19,7 +19,8 @@ from fairwitness.kit.json_text import render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.next_forge_move import ForgeMove, ForgeMoveKind, next_move
-from fairwitness.runs.dispatch.blocking import run_blocking
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
+from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.files import ForgeFiles
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import lock_specs
@@ -60,13 +61,14 @@ class ForgeRunner(GraphRunner):
         run_id: str,
         work: AgentWork,
         prove: Prove,
+        criteria: TaskCriteria,
         *,
         captain: Captain | None = None,
         clock: Clock = system_clock,
     ) -> None:
         """Create a runner; without a captain it can only carry out an approved plan."""
         super().__init__(repo, ledger, run_id, work, prove, clock=clock)
-        self.log, self._captain = ForgeLog(ledger, run_id, clock=clock), captain
+        self.log, self._captain, self._criteria = ForgeLog(ledger, run_id, clock=clock), captain, criteria
         self._store, self._layout = store, ForgeLayout(run_id)
         self._files = ForgeFiles(self.log, store, self._layout)
         self._refreshed, self._is_behind = 0.0, False
@@ -105,11 +107,14 @@ class ForgeRunner(GraphRunner):
         self._merges.settled_tip(begun.options.target)
 
     async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
-        """Verify the candidate, then compare the worker's walkthrough with what was seen."""
+        """Verify the candidate, judge its criteria, and compare the walkthrough with what was seen."""
         proof = await super().prove(order, prepared, candidate)
-        if order.conflict is None:
-            await run_blocking(self._dispute, order)
-        return proof
+        if order.conflict is not None:
+            return proof
+        unmet = await run_blocking_stoppable(lambda stop: self._criteria.judge(order, prepared, candidate, stop))
+        await run_blocking(self._dispute, order)
+        reasons = (*proof.reasons, *unmet)
+        return Proof(holds=not reasons, reasons=reasons)
 
     def _dispute(self, order: AttemptOrder) -> None:
         changed = changed_files(self.log, order.node, order.attempt)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
@@ -19,6 +20,7 @@ from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import ROLE_OF
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking
+from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, SpawningAgent, helper_tools, spec_sections
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
@@ -26,6 +28,7 @@ from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrou
 from fairwitness.runs.graph.agent_work import EVERYTHING, STEP, worked
 from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.runs.shared.failed_proof import failed_proof
+from fairwitness.runs.shared.sections import list_section
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
@@ -42,9 +45,10 @@ class ForgeWorker:
         caller: AgentCaller,
         log: ForgeLog,
         store: Store,
+        criteria: TaskCriteria,
     ) -> None:
         """`store` holds the run's own files."""
-        self._caller, self._log, self._store = caller, log, store
+        self._caller, self._log, self._store, self._criteria = caller, log, store, criteria
         self._layout = ForgeLayout(log.run_id)
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
@@ -59,7 +63,13 @@ class ForgeWorker:
             wanted: list[ChangeRequest] = []
             own = replace(attempt, base_tree=deps.base_tree)
             given = self._given(own, SpawningAgent(role, instance, 0), deps, wanted)
-            return self._beside(brief, context, wanted), replace(deps, sources={**deps.sources, **given})
+            equipped = replace(deps, sources={**deps.sources, **given}, check=objections)
+            return self._beside(brief, context, wanted), equipped
+
+        def objections(answer: dict[str, Any]) -> tuple[str, ...]:
+            if role is Role.REFINERY or order.conflict is not None:
+                return ()
+            return self._criteria.objections(order, prepared, folder, answer)
 
         position = DispatchPosition(STEP, task=order.node, attempt=order.attempt)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, equip=equip)
@@ -96,6 +106,10 @@ class ForgeWorker:
         self, order: AttemptOrder, prepared: AttemptStart, node: DagNode, role: Role
     ) -> Iterator[PromptSection]:
         yield PromptSection(title=f"Task {order.node}", text=self._log.document(order.node))
+        if order.conflict is None and role is not Role.REFINERY:
+            yield from list_section(
+                "How the command of a criterion may begin (`walkthrough.evidence`)", self._criteria.commands(prepared)
+            )
         if role is Role.REFINERY:
             yield PromptSection(title="Branches that were joined, in this order", text=_joined(order, node))
         if prepared.conflicts:
