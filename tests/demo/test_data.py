@@ -16,8 +16,8 @@ from support.fixtures import ROOT
 
 DEMOS = ("feature", "forge", "autopilot")
 CASSETTES = {
-    ("feature", "honest"): "2c8c31eb6c0c70e26e9c13f4512b483aa36a0c0e2260aed44e804ddf4b9a53f0",
-    ("feature", "lying"): "03d69e35b1bb3bd7ab66cc22d3f73fff9ef7175fc7126704f7f70436a06b9972",
+    ("feature", "honest"): "04dfc5eba15e2d6ee7b8ff94a04a67e3f35d1935eb466d914f82c0166128a729",
+    ("feature", "lying"): "30cb3be8739a997ad75ad012013986efd9d72ad5a9ac24a02257121459af4c40",
     ("forge", "honest"): "2bd705f6aa20654c0a6b4034410fade045cb4ebb2b42b2c32e2354af8aabc2a7",
     ("autopilot", "honest"): "99fd19d27e54dddce41a701515dd689e4c6f6d969f43077c764da37549375d3a",
 }

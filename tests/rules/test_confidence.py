@@ -54,6 +54,7 @@ def test_the_whole_table_of_one_trouble() -> None:
         "two regressions": {"regressions": ("lint", "tests")},
         "red before and after": {"red_before_too": ("lint",)},
         **{f"{approvals} approvals": {"approvals": approvals} for approvals in range(4)},
+        "not reviewed": {"approvals": None},
         **{f"one {severity.value} left": {"open_findings": (severity,)} for severity in Severity},
         **{kind.value: {"degradations": (kind,)} for kind in Degradation},
     }
@@ -73,6 +74,7 @@ def test_the_whole_table_of_one_trouble() -> None:
             "1 approvals: Low at most Low: 1 of 3 reviewers approve",
             "2 approvals: Medium at most Medium: 2 of 3 reviewers approve",
             "3 approvals: High",
+            "not reviewed: Low at most Low: the code was not reviewed",
             "one Blocker left: Low at most Low: 1 open finding of severity Blocker",
             "one Critical left: Low at most Low: 1 open finding of severity Critical",
             "one Major left: Medium at most Medium: 1 open finding of severity Major",
@@ -85,6 +87,7 @@ def test_the_whole_table_of_one_trouble() -> None:
             "replan_exhausted: Low at most Low: the run continued with less: replan exhausted",
             "review_exhausted: Low at most Low: the run continued with less: review exhausted",
             "sandbox_tier: Medium at most Medium: the run continued with less: sandbox tier",
+            "unseen_review: Medium at most Medium: the run continued with less: unseen review",
         ]
     )
 
@@ -171,7 +174,7 @@ def test_the_facts_are_read_from_the_ledger() -> None:
 @pytest.mark.req("P11")
 def test_what_nobody_looked_at_is_not_trusted() -> None:
     read = confidence_facts(facts(tasks=(task(),)), Policy())
-    assert (read.unverified, read.whole_verified, read.approvals, read.open_findings) == ((), False, 0, ())
+    assert (read.unverified, read.whole_verified, read.approvals, read.open_findings) == ((), False, None, ())
     assert grade(read).level is Confidence.LOW
     unconfined = facts(whole=task("whole", row("tests", sandbox=SandboxTier.NONE), row("lint")))
     assert not confidence_facts(unconfined, Policy()).whole_verified

@@ -21,6 +21,7 @@ AT_MOST: Mapping[Degradation, Confidence] = {
     Degradation.REPLAN_EXHAUSTED: Confidence.LOW,
     Degradation.REVIEW_EXHAUSTED: Confidence.LOW,
     Degradation.SANDBOX_TIER: Confidence.MEDIUM,
+    Degradation.UNSEEN_REVIEW: Confidence.MEDIUM,
 }
 """The highest confidence of a run with this degradation."""
 
@@ -67,7 +68,10 @@ def _limits(facts: ConfidenceFacts) -> Iterator[tuple[Confidence, str]]:
         yield Confidence.LOW, f"passed before the change and fails now: {', '.join(facts.regressions)}"
     for check in facts.red_before_too:
         yield Confidence.MEDIUM, f"{check} failed before the change and fails still"
-    yield APPROVALS_AT_MOST[facts.approvals], f"{facts.approvals} of {len(Perspective)} reviewers approve"
+    if facts.approvals is None:
+        yield Confidence.LOW, "the code was not reviewed"
+    else:
+        yield APPROVALS_AT_MOST[facts.approvals], f"{facts.approvals} of {len(Perspective)} reviewers approve"
     for severity in Severity:
         left = facts.open_findings.count(severity)
         if left:
@@ -98,7 +102,7 @@ def confidence_facts(facts: FeatureFacts, policy: Policy) -> ConfidenceFacts:
         whole_verified=facts.whole is not None and is_verified(facts.whole, policy),
         regressions=tuple(dict.fromkeys(name for task in everything for name in _regressed(task))),
         red_before_too=_checks(rows, RowWorth.RED_BEFORE_TOO),
-        approvals=sum(approves(of_one) for of_one in said.values()),
+        approvals=None if review is None else sum(approves(of_one) for of_one in said.values()),
         open_findings=tuple(found.severity for found in open_findings(review)) if review is not None else (),
         degradations=facts.degradations,
     )

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
+from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.decisions import Advance, Halt, HaltOutcome, Retry, RetryOf, Revise, Wait
 from fairwitness.contracts.common.gates import Blocked, GateAnswer
 from fairwitness.contracts.common.policy import OnExhausted, Policy
 from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.tools import Role, Tool
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity, worst_verdict
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import ReviewFacts, Step
@@ -116,6 +118,41 @@ def review_problems(review: ReviewReturn) -> tuple[Problem, ...]:
         if category in with_findings
     ]
     return tuple(problems)
+
+
+SHOWING = frozenset(
+    {Tool.READ_FILE, Tool.GREP_SEARCH, Tool.RUN_IN_TERMINAL, Tool.TERMINAL_OUTPUT, Tool.RUN_CHECK, Tool.GET_ERRORS}
+)
+"""The tools that show what is in files, and not only their names."""
+_OWN_NAMES = frozenset(tool.value for tool in Tool)
+_SUBMISSION = "submit_result"
+UNREAD = (
+    "no file was opened in this review, so it is not complete: a diff or a description in the request is not enough."
+    " Open what you judge with read_file, grep_search or git, then send the whole answer again"
+)
+
+
+def shows_files(tool: str) -> bool:
+    """Return True if a successful call of this tool opened a file; an external agent names its tools as it likes.
+
+    >>> [shows_files(tool) for tool in ("read_file", "list_dir", "Read till/money.py", "mcp: submit_result")]
+    [True, False, True, False]
+    """
+    return tool in SHOWING if tool in _OWN_NAMES else _SUBMISSION not in tool
+
+
+def is_unread(role: Role, opened: int | None, tier: EnforcementTier) -> bool:
+    """Return True if an agent reviewed without opening a file. It is known only if Fair Witness runs its tools.
+
+    >>> [is_unread(Role.REVIEWER, 0, tier) for tier in (EnforcementTier.A, EnforcementTier.C)]
+    [True, False]
+    """
+    return tier is EnforcementTier.A and is_unseen(role, opened)
+
+
+def is_unseen(role: Role, opened: int | None) -> bool:
+    """Return True if nothing that a reviewer opened was seen."""
+    return role is Role.REVIEWER and opened == 0
 
 
 class Situation(StrEnum):

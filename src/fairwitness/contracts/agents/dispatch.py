@@ -184,6 +184,9 @@ class DispatchOutcome(Contract):
     """The cause of the failure, which decides about a retry; None after a success or a cancellation."""
     model: Maybe[Text] = None
     """The model that answered, if it was reported."""
+    opened: Maybe[Count] = None
+    """How many calls showed the agent something of the repository, as far as they could be seen; None if it was not
+    counted."""
     duration_ms: Count
 
 

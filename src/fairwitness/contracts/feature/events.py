@@ -62,6 +62,7 @@ class Degradation(StrEnum):
     REPLAN_EXHAUSTED = "replan_exhausted"
     REVIEW_EXHAUSTED = "review_exhausted"
     SANDBOX_TIER = "sandbox_tier"
+    UNSEEN_REVIEW = "unseen_review"
 
 
 class FeatureRunStarted(EventData):

@@ -220,7 +220,8 @@ class ConfidenceFacts(Contract):
     regressions: Texts
     red_before_too: Texts
     """Checks that failed before the change and still fail."""
-    approvals: Annotated[Integer, Field(ge=0, le=3)]
+    approvals: Annotated[Integer, Field(ge=0, le=3)] | None
+    """How many reviewers approve the code; None if it was not reviewed."""
     open_findings: tuple[Severity, ...]
     """The open findings of the last code review round."""
     degradations: tuple[Degradation, ...]
