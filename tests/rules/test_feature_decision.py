@@ -45,7 +45,7 @@ from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.rules.confidence import confidence_facts
 from fairwitness.rules.feature_decision import decide
 from rules.adversary import answers
-from rules.build import A, R, call, facts, failed, nothing, observed, review, row, tally, task, votes
+from rules.build import TREE, A, R, call, facts, failed, nothing, observed, review, row, tally, task, votes
 
 POLICY = Policy()
 STRICT = Policy(review=ReviewPolicy(on_exhausted=OnExhausted.ERROR))
@@ -505,8 +505,30 @@ def test_every_task_that_was_put_back_is_named() -> None:
         for name in ("task-02", "task-01")
     )
     last = _advance(_decide(Step.VERIFY, iteration=3, tasks=tasks, calls=(call("task-01"), call("task-02"))))
-    assert last.reason == "no iteration is left; tasks without evidence were reverted: task-01, task-02"
+    assert last.reason == (
+        "no iteration is left; tasks without evidence were reverted: task-01, task-02; nothing is merged, so there is"
+        " nothing to review"
+    )
+    assert (last.to, last.start) == (Step.EVIDENCE.value, ("evidence-bundle",))
     assert last.known_issues == ("task-01: without enough evidence", "task-02: without enough evidence")
+
+
+@pytest.mark.req("P7", "P9")
+def test_what_was_merged_is_reviewed_though_another_task_failed() -> None:
+    bad = task("task-01", failed("tests", round=3), observed("revert-task-01", False, round=3), iteration=3)
+    good = task("task-02", iteration=3)
+    last = _advance(_decide(Step.VERIFY, iteration=3, tasks=(bad, good), calls=(call("task-01"), call("task-02"))))
+    assert (last.to, len(last.start)) == (Step.CODE_REVIEW.value, len(Perspective))
+
+
+@pytest.mark.req("P7")
+def test_a_fix_that_changes_nothing_settles_no_finding_though_every_check_passes() -> None:
+    found = review(*votes((A, A, R), (A, A, R), ALL))
+    empty = FixFacts(call=call("fix"), checks=task("fix", tree=TREE))
+    after = _advance(_decide(Step.IMPLEMENT, code_review=found, fix=empty))
+    assert (after.to, after.degradations) == (Step.KNOWLEDGE.value, (Degradation.REVIEW_EXHAUSTED.value,))
+    assert after.reason.endswith("the fix changed nothing, its findings stay open")
+    assert len(after.known_issues) == 2
 
 
 END: dict[str, Any] = {
@@ -539,7 +561,7 @@ def test_only_what_the_evidence_supports_is_committed() -> None:
     lower = _decide(Step.EVIDENCE, **(LOW | {"code_review": None}), **bundled)
     assert lower.reason == (
         "nothing is committed: at most Low: the tree to be committed has not passed its checks; "
-        "at most Low: 0 of 3 reviewers approve"
+        "at most Low: the code was not reviewed"
     )
     exhausted = END | {"degradations": (Degradation.REPLAN_EXHAUSTED,)}
     assert isinstance(_decide(Step.EVIDENCE, **exhausted, **bundled), Finish)
@@ -660,6 +682,7 @@ def test_whatever_the_world_answers_a_run_ends(mode: ApprovalMode, policy: Polic
                 known = confidence_facts(state, policy)
                 assert known.whole_verified
                 assert known.unverified == ()
+                assert known.approvals is not None
                 assert known.approvals >= 2
             case _:
                 pass

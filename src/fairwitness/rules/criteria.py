@@ -220,6 +220,43 @@ def by_command(number: int, command: str, checks: Sequence[CheckSpec], paths: Co
     return ByCommand(_as_check(number, check, start, rest), check)
 
 
+_SPAN = re.compile(r"`([^`\n]+)`")
+_GIVES_CODE = frozenset({"-c", "-e", "-p", "--eval", "--print", "-ec", "-lc"})
+_TEST_RUNNERS = frozenset(
+    {"pytest", "unittest", "nose2", "tox", "nox", "jest", "vitest", "mocha", "ava", "rspec", "phpunit", "ctest"}
+)
+_TEST_ID = re.compile(r"[\w./-]+\.\w+::\S+")
+
+
+def unrunnable(criterion: str, checks: Sequence[CheckSpec], paths: Collection[str]) -> tuple[str, ...]:
+    """Return why commands and tests that a criterion names between backticks could never be run.
+
+    Only what is clearly meant to be run is judged: tests by id, a test runner or a check of the project with arguments,
+    code that is given to an interpreter. Tests are judged only in a project that has tests; `paths` are its files and
+    those that will be made.
+    """
+    has_tests = any(check.report in TEST_FORMATS for check in checks)
+    found = []
+    for command in _SPAN.findall(criterion) if checks else ():
+        words = command.split()
+        if words and (_is_code(words) or _begun(tuple(words), checks) or (has_tests and _is_test_run(words))):
+            answer = by_command(1, command, checks, paths)
+            found += [answer.reason] if isinstance(answer, Unjudged) else []
+    return tuple(found)
+
+
+def _is_code(words: Sequence[str]) -> bool:
+    is_interpreter = words[0] in _INTERPRETERS or _PYTHONS.fullmatch(words[0]) is not None
+    return is_interpreter and len(words) > 1 and words[1] in _GIVES_CODE
+
+
+def _is_test_run(words: Sequence[str]) -> bool:
+    if all(_TEST_ID.fullmatch(word) for word in words):
+        return True
+    module = words[2] if _PYTHONS.fullmatch(words[0]) and words[1:2] == ["-m"] and len(words) > 2 else words[0]
+    return len(words) > 1 and module in _TEST_RUNNERS
+
+
 def beginnings(checks: Iterable[CheckSpec]) -> tuple[str, ...]:
     """Return how the command of a criterion may begin: with the program of a check of the project."""
     found = (next(_forms(check), None) for check in checks)

@@ -314,12 +314,14 @@ def _verify(facts: FeatureFacts, policy: Policy) -> Decision:
     follows = after_failed_verification(failing, gates, facts.iteration, policy)
     if follows is not None:
         return follows
+    detail, is_merged = ", ".join(task.task for task in failing), len(failing) < len(tasks)
     return _routed(
         facts,
         policy,
         RouteOutcome.EXHAUSTED,
         step=Step.VERIFY,
-        detail=", ".join(task.task for task in failing),
+        to=None if is_merged else Step.EVIDENCE,
+        detail=detail if is_merged else f"{detail}; nothing is merged, so there is nothing to review",
         gates=gates,
         known_issues=tuple(f"{task.task}: without enough evidence" for task in failing),
         degraded=(*degraded, Degradation.REPLAN_EXHAUSTED),
@@ -342,6 +344,8 @@ def _after_fix(facts: FeatureFacts, review: ReviewFacts, fix: FixFacts, policy: 
         return Wait(reason="the fix is being checked", waits_for=WaitsFor.CHECKS, what=(call.instance,))
     if call.cause is None and fix.checks is not None:
         gates = task_gates(fix.checks, policy)
+        if fix.checks.tree is not None and not fix.checks.files:
+            return _with_calls(exhausted(review, policy, why="the fix changed nothing, its findings stay open"), policy)
         if is_verified(fix.checks, policy):
             entered = _enter(Step.CODE_REVIEW, facts, policy, reason="the fix has its evidence on the merged tree")
             return entered.model_copy(update={"gates": gates})

@@ -26,7 +26,7 @@ from runs.feature.contexts import context as new_context
 from runs.feature.contexts import prompt_of, shown, store
 from support import demo_feature as demo
 
-FIRST_PAGE = "# Findings\n\nSEC-1: the receipt prints voucher codes in full\n"
+FINDINGS = PromptSection(title="Findings", text="- id: security-sentinel/SEC-1\n")
 DIFF = "--- a/till/payment.py\n+++ b/till/payment.py\n@@ -1 +1 @@\n-pay\n+pay with vouchers\n"
 MEMORY = "receipts-are-read-by-machine: a receipt is compared to the last space"
 LIE = "what an agent says of itself"
@@ -64,7 +64,7 @@ def brief_for(briefs: FeatureBriefs, context: FeatureContext, session: RecordedS
         case Role.SPEC:
             return briefs.spec(name, mode=context.order.mode, said=None)
         case Role.DESIGNER:
-            return briefs.designer(name, findings=(FIRST_PAGE,) if again else (), said=None)
+            return briefs.designer(name, findings=(FINDINGS,) if again else (), said=None)
         case Role.REVIEWER:
             scope = ReviewScope(answer["scope"])
             return briefs.reviewer(
@@ -73,12 +73,12 @@ def brief_for(briefs: FeatureBriefs, context: FeatureContext, session: RecordedS
                 scope,
                 answer["round"],
                 change=DIFF if scope is ReviewScope.CODE else None,
-                earlier=(FIRST_PAGE,) if answer["round"] > 1 else (),
+                earlier=(FINDINGS,) if answer["round"] > 1 else (),
             )
         case Role.PLANNER:
             failing = {"task-04": (PromptSection(title="Checks", text="tests: 1 failed"),)} if again else {}
             return briefs.planner(
-                name, mode="replan" if again else "initial", constraints=(), failing=failing, said=None
+                name, mode="replan" if again else "initial", findings=(), refused=(), failing=failing, said=None
             )
         case Role.IMPLEMENTER:
             before = (PromptSection(title="Checks", text="tests/test_receipt.py failed"),) if again else ()
@@ -183,7 +183,7 @@ def test_each_role_is_shown_exactly_its_documents(story: Story) -> None:
         (Role.DESIGNER, 1): ["The specification", *research],
         (Role.DESIGNER, 2): ["The specification", *research, "Your design so far", "Findings"],
         (Role.REVIEWER, 1): ["The specification", "The design"],
-        (Role.REVIEWER, 2): ["The specification", "The design", "Findings of the round before"],
+        (Role.REVIEWER, 2): ["The specification", "The design", "Findings"],
         (Role.REVIEWER, 3): ["The plan", *four, "The change"],
         (Role.PLANNER, 1): ["The specification", "The design"],
         (Role.PLANNER, 2): [
@@ -234,9 +234,10 @@ def test_what_a_person_said_is_shown_to_whoever_is_asked_next(story: Story) -> N
         briefs.researcher("d", Focus.IMPACT, said=said),
         briefs.spec("d", mode=ApprovalMode.INTERACTIVE, said=said),
         briefs.designer("d", findings=(), said=said),
-        briefs.planner("d", mode="initial", constraints=("ARC-9 is open",), failing={}, said=said),
+        briefs.planner("d", mode="initial", findings=(FINDINGS,), refused=("ARC-9",), failing={}, said=said),
     ):
         assert shown(brief, "What a person said") == said
         assert said not in brief.task
-    assert shown(brief, "What the review of the design left open, which binds you") == "ARC-9 is open"
+    assert shown(brief, "Findings") == FINDINGS.text
+    assert shown(brief, "Why your last plan was refused") == "- ARC-9"
     assert "The plan so far" in titles(brief)

@@ -49,7 +49,9 @@ class PaperCaller(AgentCaller):
         for call in calls:
             await call()
 
-    async def ask_once(self, brief: Brief, position: DispatchPosition, commit: str) -> Dispatched:
+    async def ask_once(
+        self, brief: Brief, position: DispatchPosition, commit: str, *, equip: Equip | None = None
+    ) -> Dispatched:
         """Without a worktree."""
         return adopt(self.context, brief) or await self.dispatch(brief, position, Path(), commit)
 

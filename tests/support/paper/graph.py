@@ -116,6 +116,9 @@ class PaperEvidence(AttemptEvidence):
             rows = self._script.rows_of(order.node, order.attempt)
             write_rows(self._paper, order.node, order.attempt, attempt.tree, rows)
 
+    def measure(self, order: AttemptOrder, attempt: RecordedAttempt) -> None:
+        """There are no lines to be counted."""
+
     def change(self, attempt: RecordedAttempt) -> str:
         return "(on paper)"
 

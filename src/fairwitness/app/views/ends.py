@@ -173,9 +173,7 @@ def _of_feature(view: FeatureView, database: "Database", run: FollowedRun) -> It
     plans = f" in {counted(view.feature.iteration, 'iteration')}" if view.feature.iteration > 1 else ""
     yield "done", f"{merged} of {counted(len(tasks), 'task')} merged{plans}" if tasks else _steps_done(view)
     yield from _failed_tasks(run)
-    if view.feature.reviews:
-        last = list(view.feature.reviews.values())[-1]
-        yield "review", f"{sum(last.values())} of {counted(len(last), 'reviewer')} approve"
+    yield "review", _review(view)
     order = _order(database, run.run_id)
     if view.feature.commit is not None:
         yield "result", f"commit {view.feature.commit[:12]}{_branches(run, view.feature.commit)}"
@@ -187,6 +185,18 @@ def _of_feature(view: FeatureView, database: "Database", run: FollowedRun) -> It
     for _, detail in view.feature.degradations[:2]:
         yield "degraded", detail
     yield "undo", (view.feature.rollback or "") if view.is_over else ""
+
+
+def _review(view: FeatureView) -> str:
+    """Return who approves in the last review; that of the design says nothing about the code of a run that is over."""
+    reviews = view.feature.reviews
+    if not reviews:
+        return ""
+    (scope, _), last = list(reviews.items())[-1]
+    approve = f"{sum(last.values())} of {counted(len(last), 'reviewer')} approve"
+    if scope == "code":
+        return approve
+    return "the code was not reviewed" if view.is_over else f"{approve} the design"
 
 
 def _failed_tasks(run: FollowedRun) -> Iterator[Field]:

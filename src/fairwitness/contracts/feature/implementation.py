@@ -80,6 +80,24 @@ class VerificationEntry(AgentDocument):
     passed: Flag
 
 
+class FindingOutcome(StrEnum):
+    """What became of a finding in a fix."""
+
+    FIXED = "fixed"
+    PARTLY = "partly"
+    NOT_FIXED = "not_fixed"
+
+
+class FindingAnswer(AgentDocument):
+    """What was done about one finding of the review."""
+
+    id: Text
+    """The finding's id, exactly as it was given."""
+    outcome: FindingOutcome
+    note: Text
+    """What was changed, or why nothing was."""
+
+
 class ImplementationPayload(AgentDocument):
     """The report."""
 
@@ -90,6 +108,8 @@ class ImplementationPayload(AgentDocument):
     self_check: SelfCheck
     verification_entries: Maybe[tuple[VerificationEntry, ...]] = None
     artifact_evaluations: Maybe[tuple[ArtifactEvaluation, ...]] = None
+    finding_answers: Maybe[tuple[FindingAnswer, ...]] = None
+    """One for each finding that the task hands over."""
 
 
 class ImplementationReport(SignedDocument[ImplementationPayload]):

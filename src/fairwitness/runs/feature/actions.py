@@ -20,25 +20,28 @@ from fairwitness.contracts.feature.events import (
     TaskReverted,
 )
 from fairwitness.contracts.feature.facts import Step
-from fairwitness.contracts.feature.review import Perspective
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.errors import FairWitnessError, InternalError, NotReady, UsageError, is_machine_fault
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall, instance_of
 from fairwitness.rules.gates import is_verified
+from fairwitness.rules.review import is_unseen
 from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.bundle import prove_whole, write_bundle
-from fairwitness.runs.feature.call_briefs import SCOPES, brief_of, code_findings
+from fairwitness.runs.feature.call_briefs import SCOPES, brief_of
 from fairwitness.runs.feature.commit import commit_whole
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.decisions import TakenDecision
 from fairwitness.runs.feature.facts import facts_of
+from fairwitness.runs.feature.findings import open_findings, writable_files
 from fairwitness.runs.feature.knowledge import learn
+from fairwitness.runs.feature.plan_check import with_plan_check
 from fairwitness.runs.feature.setup import begin_files
 from fairwitness.runs.feature.tasks import (
     FIX,
@@ -49,8 +52,10 @@ from fairwitness.runs.feature.tasks import (
     nodes_of,
     plan_of,
     recorded_attempt,
+    task_of,
+    writes_of,
 )
-from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.runs.shared.agent_calls import AgentCaller, Equip
 from fairwitness.verify.subject import VerifyDeps
 
 
@@ -61,6 +66,7 @@ class AgentCall:
     call: PlannedCall
     brief: Brief
     at: str
+    equip: Equip | None = None
 
 
 async def call_all(context: FeatureContext, caller: AgentCaller, asks: Sequence[AgentCall]) -> None:
@@ -71,7 +77,7 @@ async def call_all(context: FeatureContext, caller: AgentCaller, asks: Sequence[
 async def _ask(context: FeatureContext, caller: AgentCaller, ask: AgentCall) -> None:
     call = ask.call
     position = DispatchPosition(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
-    done = await caller.ask_once(ask.brief, position, ask.at)
+    done = await caller.ask_once(ask.brief, position, ask.at, equip=ask.equip)
     if done.outcome.status is OutcomeStatus.OVER_BUDGET:
         return
     await run_blocking(store, context, ask.brief.role, instance_of(call.step, call.instance), done)
@@ -126,12 +132,17 @@ class ActionRunner:
         if agents:
             tip = await run_blocking(self._tip_of)
             asks = [
-                AgentCall(call, await run_blocking(brief_of, self._context, self._briefs, call, tip), tip)
+                AgentCall(
+                    call,
+                    await run_blocking(brief_of, self._context, self._briefs, call, tip),
+                    tip,
+                    with_plan_check(self._context, self._verify_deps) if call.step is Step.PLAN else None,
+                )
                 for call in agents
             ]
             await call_all(self._context, self._caller, asks)
         if any(call.step in SCOPES for call in agents):
-            await run_blocking(self._note_single_model, agents[0])
+            await run_blocking(self._note_reviews, agents[0])
         for call in calls:
             if call.step is Step.KNOWLEDGE:
                 await run_blocking(self._learn_anyway, call)
@@ -145,19 +156,24 @@ class ActionRunner:
         if tier is not SandboxTier.NAMESPACES:
             self._degrade(Degradation.SANDBOX_TIER, f"commands are kept in by {tier.value}, not by namespaces")
 
-    def _note_single_model(self, call: PlannedCall) -> None:
-        """Note a degradation if all three reviewers used the same model: their reviews are not independent."""
+    def _note_reviews(self, call: PlannedCall) -> None:
+        """Note a degradation if all three reviewers used the same model, or if nothing that one opened was seen."""
         context = self._context
         models: dict[str, str] = {}
+        unseen: list[str] = []
         for id_, dispatch in context.state().dispatches.items():
             if (dispatch.step, dispatch.visit) != (call.step.value, call.visit):
                 continue
             done = ended(context.ledger, context.run_id, id_)
             if done is not None and done.outcome.answer is not None:
                 models[dispatch.instance] = done.outcome.model or "one that nobody named"
+                unseen += [dispatch.instance] * is_unseen(dispatch.agent, done.outcome.opened)
         if len(models) == len(Perspective) and len(set(models.values())) == 1:
             told = f"all three reviewers used the same model: {next(iter(models.values()))}"
             self._degrade(Degradation.SINGLE_MODEL, told)
+        if unseen:
+            told = f"no file was seen to be opened by {', '.join(unseen)}: their program may read files by itself"
+            self._degrade(Degradation.UNSEEN_REVIEW, told)
 
     def _degrade(self, kind: Degradation, detail: str) -> None:
         """Record once that the run goes on in a degraded way."""
@@ -243,10 +259,16 @@ class ActionRunner:
         await run_blocking(self._note_red_merges, number)
 
     def _begin_fix(self, round_: int) -> int:
+        """Begin the graph of a fix: it may write what was changed or planned, and what the findings name."""
         context = self._context
         base, tip = (context.repository.tree_of(commit) for commit in (context.order.base_commit, self._tip_of()))
-        files = [change.path for change in context.shadow.diff(base, tip)]
-        return begin_graph(context, FIX, [fix_node(files)], round_, code_findings(context))
+        found = open_findings(context, ReviewScope.CODE)
+        plan = plan_of(context)
+        planned = () if plan is None else (task_of(context, task.id) for task in plan.agent_output.payload.tasks)
+        files = dict.fromkeys(change.path for change in context.shadow.diff(base, tip))
+        files |= dict.fromkeys(path for task in planned for path in writes_of(task))
+        files |= dict.fromkeys(writable_files(context, found))
+        return begin_graph(context, FIX, [fix_node(tuple(files))], round_, tuple(each.id for each in found))
 
     def _revert(self, tasks: tuple[str, ...]) -> None:
         """Record that failed tasks are reverted. Nothing of them was merged, so their files are unchanged."""
@@ -273,6 +295,10 @@ class ActionRunner:
 
     async def _bundle(self) -> None:
         tip = await run_blocking(self._tip_of)
+        if Step.KNOWLEDGE.value not in self._context.state().steps:
+            await run_blocking(
+                learn, self._context, None
+            )  # no agent was asked, and the run log is written all the same
         await run_blocking_stoppable(lambda stop: prove_whole(self._context, self._verify_deps, tip, stop))
         await run_blocking(write_bundle, self._context)
 

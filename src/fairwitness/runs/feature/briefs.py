@@ -202,13 +202,13 @@ class FeatureBriefs:
             known=self._header(Role.SPEC, "spec", Step.SPEC, self._layout.spec) | known,
         )
 
-    def designer(self, dispatch_id: str, *, findings: tuple[str, ...], said: str | None) -> Brief:
+    def designer(self, dispatch_id: str, *, findings: tuple[PromptSection, ...], said: str | None) -> Brief:
         """Return the brief of the designer; with findings it revises the design."""
         earlier: tuple[PromptSection, ...] = ()
         task = "Design how the specification is met."
         if findings:
             task = "Revise your design: answer every finding of the review."
-            earlier = (self._shelf.design("Your design so far"), *pages("Findings", findings))
+            earlier = (self._shelf.design("Your design so far"), *findings)
         return self._brief(
             dispatch_id,
             Role.DESIGNER,
@@ -226,9 +226,9 @@ class FeatureBriefs:
         round_: int,
         *,
         change: str | None,
-        earlier: tuple[str, ...],
+        earlier: tuple[PromptSection, ...],
     ) -> Brief:
-        """Return the brief of a reviewer of the design or the code."""
+        """Return the brief of a reviewer of the design or the code; `earlier` are findings that it should know."""
         if scope is ReviewScope.DESIGN:
             task = "Review the design against the specification."
             inputs: tuple[PromptSection, ...] = (self._shelf.specification(), self._shelf.design())
@@ -244,7 +244,7 @@ class FeatureBriefs:
             perspective.value,
             task,
             parameters={"perspective": perspective.value, "scope": scope.value, "round": str(round_)},
-            inputs=(*inputs, *shown, *pages("Findings of the round before", earlier)),
+            inputs=(*inputs, *shown, *earlier),
             known={
                 "schema_version": SCHEMA_VERSION,
                 "reviewer_perspective": perspective.value,
@@ -258,11 +258,13 @@ class FeatureBriefs:
         dispatch_id: str,
         *,
         mode: Literal["initial", "replan"],
-        constraints: tuple[str, ...],
+        findings: tuple[PromptSection, ...],
+        refused: tuple[str, ...],
         failing: Mapping[str, tuple[PromptSection, ...]],
         said: str | None,
     ) -> Brief:
-        """Return the brief of the planner; `constraints` bind the plan, `failing` is what is known of failed tasks."""
+        """Return the brief of the planner: `findings` bind the plan, `refused` is what was wrong with the last one,
+        `failing` is what is known of failed tasks."""
         begun = self._context.get(self._layout.plan) is not None
         task = (
             "Cut the design into tasks."
@@ -281,16 +283,24 @@ class FeatureBriefs:
                 self._shelf.specification(),
                 self._shelf.design(),
                 *(self._shelf.plan_so_far() if begun or mode == "replan" else ()),
-                *pages("What the review of the design left open, which binds you", constraints),
+                *findings,
+                *list_section("Why your last plan was refused", refused),
                 *(_of_task(name, section) for name, sections in failing.items() for section in sections),
                 *said_box(said),
             ),
             known=self._header(Role.PLANNER, "planner", Step.PLAN, self._layout.plan),
         )
 
-    def implementer(self, dispatch_id: str, task: TaskDocument, *, before: tuple[PromptSection, ...]) -> Brief:
+    def implementer(
+        self,
+        dispatch_id: str,
+        task: TaskDocument,
+        *,
+        before: tuple[PromptSection, ...],
+        findings: tuple[PromptSection, ...] = (),
+    ) -> Brief:
         """Return the brief of an implementer: one task with the sections it points to, and nothing else of any
-        document; `before` is what is known of the attempt before it."""
+        document; `before` is what is known of the attempt before it, `findings` what the design review left open."""
         name = task.task.id
         return self._implementer(
             dispatch_id,
@@ -298,22 +308,32 @@ class FeatureBriefs:
             f"Carry out {name}." + (_AGAIN if before else ""),
             inputs=(
                 *implementer_boxes(task, self._shelf.pointed_into()),
+                *findings,
                 *before,
                 *self._memories,
             ),
             writes=writes_of(task),
+            known={f"{_PAYLOAD}.finding_answers": None},  # only a fixer answers findings
         )
 
-    def fixer(self, dispatch_id: str, findings: tuple[str, ...], writes: tuple[str, ...]) -> Brief:
-        """Return the brief of the agent that repairs what the code review found."""
+    def fixer(
+        self,
+        dispatch_id: str,
+        findings: tuple[PromptSection, ...],
+        writes: tuple[str, ...],
+        *,
+        known: tuple[PromptSection, ...] = (),
+    ) -> Brief:
+        """Return the brief of the agent that repairs what the code review found; `known` are other open findings."""
         if not findings:
             raise UsageError("there is nothing to be repaired", next_step="hand over the findings")
         return self._implementer(
             dispatch_id,
             FIX_NODE,
-            "Repair what the reviewers found in the code, and nothing else. The findings are your task document; what"
-            " you hold to be wrong in them, leave as it is and say so.",
-            inputs=(*pages("Findings", findings), *self._memories),
+            "Repair what the reviewers found in the code, and nothing else. The findings are your task document. Answer"
+            " each of them in `finding_answers`, by its id: what you changed, or why you left it as it is. The"
+            " reviewers read your answers. A fix that changes no file is dropped.",
+            inputs=(*findings, *known, *self._memories),
             writes=writes,
         )
 
@@ -352,8 +372,8 @@ class FeatureBriefs:
             | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.run_id": self._context.run_id},
         )
 
-    def knowledge(self, dispatch_id: str, *, summary: str) -> Brief:
-        """Return the brief of the knowledge agent; `summary` describes the run."""
+    def knowledge(self, dispatch_id: str, *, summary: str, findings: tuple[PromptSection, ...] = ()) -> Brief:
+        """Return the brief of the knowledge agent; `summary` describes the run, `findings` is what stays open."""
         return self._brief(
             dispatch_id,
             Role.KNOWLEDGE,
@@ -361,13 +381,21 @@ class FeatureBriefs:
             "Write down what this run taught.",
             inputs=(
                 PromptSection(title="The run", text=summary),
+                *findings,
                 *self._shelf.if_there("Decisions so far", self._layout.decisions),
             ),
             known=self._header(Role.KNOWLEDGE, Role.KNOWLEDGE.value, Step.KNOWLEDGE, self._layout.knowledge),
         )
 
     def _implementer(
-        self, dispatch_id: str, name: str, task: str, *, inputs: tuple[PromptSection, ...], writes: tuple[str, ...]
+        self,
+        dispatch_id: str,
+        name: str,
+        task: str,
+        *,
+        inputs: tuple[PromptSection, ...],
+        writes: tuple[str, ...],
+        known: dict[str, Any] | None = None,
     ) -> Brief:
         return self._brief(
             dispatch_id,
@@ -379,7 +407,8 @@ class FeatureBriefs:
             # No output folder: a report written into the worktree would be part of the change.
             scope=Scope(writes=writes),
             known=self._header(Role.IMPLEMENTER, name, Step.IMPLEMENT, self._layout.implementation_report(name))
-            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.self_check.git_staged": False},
+            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.self_check.git_staged": False}
+            | (known or {}),
         )
 
     def _brief(

@@ -149,7 +149,7 @@ class AttemptEvidence:
     ) -> None:
         """Compare the claims with the observations, and write the task's verification report."""
         context = self._context
-        self._measure(order, attempt)
+        self.measure(order, attempt)
         baseline = context.ledger.tally(context.run_id, order.node, Phase.BASELINE, order.attempt - 1)
         after = context.ledger.tally(context.run_id, order.node, Phase.AFTER, order.attempt)
         path = context.layout.implementation_report(order.node)
@@ -178,8 +178,8 @@ class AttemptEvidence:
         )
         context.put_document(path, whole)
 
-    def _measure(self, order: AttemptOrder, attempt: RecordedAttempt) -> None:
-        """Record whether the task stayed within its size limit, and whether it changed anything."""
+    def measure(self, order: AttemptOrder, attempt: RecordedAttempt) -> None:
+        """Record whether an attempt stayed within its size limit, and whether it changed anything."""
         context, key = self._context, f"{LINES}:{order.node}:{order.attempt}"
         if context.ledger.observation(context.run_id, key) is not None:
             return

@@ -36,6 +36,7 @@ class TaskGraph(NamedTuple):
     """The iteration of the plan; for a fix, the round of the review it follows."""
     nodes: tuple[str, ...]
     findings: tuple[str, ...]
+    """For a fix, the ids of the findings that it has to answer."""
     writes: tuple[str, ...]
     """What its nodes may write, if they say so."""
     life: int
