@@ -13,10 +13,12 @@ from fairwitness.rules.criteria import (
     Unjudged,
     by_command,
     evidence_for,
+    files_of_tests,
     own_place_problem,
     proposal,
     required_checks,
     task_type,
+    unrunnable,
 )
 
 
@@ -226,3 +228,51 @@ def test_what_kind_of_work_a_change_is_follows_from_its_files() -> None:
         "configuration",
         "code",
     ]
+
+
+@pytest.mark.req("P8", "P9")
+@pytest.mark.parametrize(
+    ("criterion", "why"),
+    [
+        ("`python3 -c 'import till; assert till.price() == 3'` passes.", "begins with python3 -c"),
+        ("`node -e 'process.exit(1)'` passes.", "begins with node -e"),
+        ("`tests/test_none.py::test_x` passes.", "begins with tests/test_none.py::test_x"),
+        ("`pytest --collect-only tests` lists it.", "cannot fail, for it has --collect-only"),
+        ("`tox -e py311` is green.", "begins with tox"),
+        ("`python -m nose2 tests` is green.", "begins with python -m"),
+        ("`pytest tests/test_a.py && make docs` is green.", "needs a shell"),
+    ],
+)
+def test_a_criterion_that_names_what_can_never_be_run_is_told_why(criterion: str, why: str) -> None:
+    (reason,) = unrunnable(criterion, ALL, PATHS)
+    assert why in reason
+
+
+@pytest.mark.req("P8", "P9")
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        "A voucher of 25.00 pays 16.90.",
+        "`pytest tests/test_a.py::test_x` passes.",
+        "`tests/test_a.py::test_x` passes.",
+        "`ruff check till` finds nothing.",
+        "`make docs` builds the pages.",
+        "`pytest` is the runner, and `till.price()` returns `3`.",
+        "`python -m till 3` prints the price.",
+        "`till --help` names the option `--rate`.",
+        "`std::fmt::Display` is implemented; ` ` stays a space.",
+    ],
+)
+def test_what_is_no_command_or_can_be_run_is_left_alone(criterion: str) -> None:
+    assert unrunnable(criterion, ALL, PATHS) == ()
+
+
+@pytest.mark.req("P8")
+def test_where_checks_or_tests_are_not_known_yet_their_commands_are_not_judged() -> None:
+    assert unrunnable("`python3 -c 'assert False'` passes.", (), PATHS) == ()
+    assert unrunnable("`tests/test_none.py::test_x` and `pytest tests` pass.", (RUFF,), PATHS) == ()
+    assert len(unrunnable("`python3 -c 'assert False'` passes.", (RUFF,), PATHS)) == 1
+
+
+def test_files_are_taken_from_the_ids_of_tests() -> None:
+    assert files_of_tests("`a/test_b.py::C::d`, `a/test_b.py::e` and `x::y`") == ("a/test_b.py",)

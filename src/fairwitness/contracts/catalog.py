@@ -100,6 +100,7 @@ def _feature() -> tuple[CatalogEntry, ...]:
             ImplementationReport,
             "yaml",
             _signed("implementer", "changes", "self_check"),
+            version="1.1",
         ),
         CatalogEntry(
             "verification-report",
@@ -128,7 +129,7 @@ def _feature() -> tuple[CatalogEntry, ...]:
             FeatureEvent,
             "json",
             (f"type={'|'.join(own_event_types)}", "!event_id"),
-            version="1.1",
+            version="1.2",
         ),
     )
 

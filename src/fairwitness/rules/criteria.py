@@ -225,7 +225,7 @@ _GIVES_CODE = frozenset({"-c", "-e", "-p", "--eval", "--print", "-ec", "-lc"})
 _TEST_RUNNERS = frozenset(
     {"pytest", "unittest", "nose2", "tox", "nox", "jest", "vitest", "mocha", "ava", "rspec", "phpunit", "ctest"}
 )
-_TEST_ID = re.compile(r"[\w./-]+\.\w+::\S+")
+_TEST_ID = re.compile(r"([\w./-]+\.\w+)::\S+")
 
 
 def unrunnable(criterion: str, checks: Sequence[CheckSpec], paths: Collection[str]) -> tuple[str, ...]:
@@ -243,6 +243,15 @@ def unrunnable(criterion: str, checks: Sequence[CheckSpec], paths: Collection[st
             answer = by_command(1, command, checks, paths)
             found += [answer.reason] if isinstance(answer, Unjudged) else []
     return tuple(found)
+
+
+def files_of_tests(text: str) -> tuple[str, ...]:
+    """Return the files of the tests that a text names by their ids.
+
+    >>> files_of_tests("`pytest tests/test_a.py::test_b` passes, and `std::fmt` is no test")
+    ('tests/test_a.py',)
+    """
+    return tuple(dict.fromkeys(_TEST_ID.findall(text)))
 
 
 def _is_code(words: Sequence[str]) -> bool:

@@ -41,7 +41,7 @@ from fairwitness.runs.feature.decisions import TakenDecision
 from fairwitness.runs.feature.facts import facts_of
 from fairwitness.runs.feature.findings import open_findings, writable_files
 from fairwitness.runs.feature.knowledge import learn
-from fairwitness.runs.feature.plan_check import with_plan_check
+from fairwitness.runs.feature.plan_check import allowed_commands, with_plan_check
 from fairwitness.runs.feature.setup import begin_files
 from fairwitness.runs.feature.tasks import (
     FIX,
@@ -131,15 +131,7 @@ class ActionRunner:
             await run_blocking(self._note_sandbox)
         if agents:
             tip = await run_blocking(self._tip_of)
-            asks = [
-                AgentCall(
-                    call,
-                    await run_blocking(brief_of, self._context, self._briefs, call, tip),
-                    tip,
-                    with_plan_check(self._context, self._verify_deps) if call.step is Step.PLAN else None,
-                )
-                for call in agents
-            ]
+            asks = [await run_blocking(self._agent_call, call, tip) for call in agents]
             await call_all(self._context, self._caller, asks)
         if any(call.step in SCOPES for call in agents):
             await run_blocking(self._note_reviews, agents[0])
@@ -150,6 +142,14 @@ class ActionRunner:
                 await self._by_us(call, self._bundle)
             elif call.step is Step.COMMIT:
                 await self._by_us(call, partial(run_blocking, self._commit))
+
+    def _agent_call(self, call: PlannedCall, tip: str) -> AgentCall:
+        brief = brief_of(self._context, self._briefs, call, tip)
+        if call.step is not Step.PLAN:
+            return AgentCall(call, brief, tip)
+        allowed = allowed_commands(self._verify_deps, self._context.repository.tree_of(tip))
+        brief = brief.model_copy(update={"inputs": (*brief.inputs, *allowed)})
+        return AgentCall(call, brief, tip, with_plan_check(self._context, self._verify_deps))
 
     def _note_sandbox(self) -> None:
         tier = self._verify_deps.runner.tier

@@ -8,16 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.agents.base import AnswerCheck
-from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
-from fairwitness.rules.criteria import beginnings, unrunnable
+from fairwitness.rules.criteria import beginnings, files_of_tests, unrunnable
+from fairwitness.rules.globs import covers
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps
 from fairwitness.runs.feature.answers import checked_plan
 from fairwitness.runs.feature.context import FeatureContext
+from fairwitness.runs.feature.tasks import writes_of
 from fairwitness.runs.shared.agent_calls import Equip
+from fairwitness.runs.shared.sections import list_section
 from fairwitness.verify.subject import VerifyDeps
 from fairwitness.verify.tree_view import TreeView, checks_at
+
+
+def allowed_commands(verify_deps: VerifyDeps, tree: str) -> tuple[PromptSection, ...]:
+    """Return what a planner is told about the commands that criteria may name."""
+    checks = checks_at(verify_deps.shadow, tree, verify_deps.settings).checks
+    title = "How a command that a criterion names may begin; a path or test id may follow"
+    return list_section(title, beginnings(checks))
 
 
 def with_plan_check(context: FeatureContext, verify_deps: VerifyDeps) -> Equip:
@@ -42,11 +52,17 @@ def _check(context: FeatureContext, verify_deps: VerifyDeps, folder: Path, base_
     return objections
 
 
+def _coming(document: TaskDocument) -> set[str]:
+    """Return the files of tests that a task names and may write."""
+    writes = writes_of(document)
+    named = {path for text in document.task.acceptance_criteria for path in files_of_tests(text)}
+    return {path for path in named if any(covers(glob.split("/"), path.split("/")) for glob in writes)}
+
+
 def _unrunnable(tasks: dict[str, TaskDocument], verify_deps: VerifyDeps, base_tree: str) -> tuple[str, ...]:
     """Return a problem for each criterion that names a command or a test which can never be run."""
     checks = checks_at(verify_deps.shadow, base_tree, verify_deps.settings).checks
-    planned = {file.path for each in tasks.values() for file in each.task.relevant_context.files_to_modify or ()}
-    paths = planned | set(TreeView(verify_deps.shadow, base_tree).paths)
+    paths = frozenset(TreeView(verify_deps.shadow, base_tree).paths).union(*map(_coming, tasks.values()))
     found = [
         f"tasks/{name}.yaml: task.acceptance_criteria[{index}]: {reason}"
         for name, document in tasks.items()
