@@ -7,8 +7,8 @@ import pytest
 
 from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.vocabulary import Severity
-from fairwitness.contracts.feature.events import DispatchStatus, FeatureRunResumed
+from fairwitness.contracts.common.vocabulary import Confidence, Severity
+from fairwitness.contracts.feature.events import Degradation, DispatchStatus, FeatureRunResumed
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.contracts.graph.orders import GraphEnd
@@ -108,6 +108,19 @@ def test_a_fix_is_a_graph_of_its_own_with_what_was_found(ground: Ground, tmp_pat
     graphs = graphs_of(run.context)
     assert [(graph.number, graph.kind, graph.iteration) for graph in graphs] == [(1, TASKS, 1), (2, FIX, 1)]
     assert len(graphs[1].findings) == len(Perspective)
+    run.close()
+
+
+@pytest.mark.req("P7", "P17")
+def test_reviews_of_which_no_look_was_seen_are_a_degradation_that_names_them(ground: Ground, tmp_path: Path) -> None:
+    run = PaperRun(ground, tmp_path / "run", Script(is_unseen=True))
+    taken = run.play()
+    (told,) = [each for each in run.context.state().degradations if each.kind is Degradation.UNSEEN_REVIEW]
+    assert all(perspective.value in told.detail for perspective in Perspective)
+    assert "their program may read files by itself" in told.detail
+    last = taken[-1].decision
+    assert isinstance(last, Finish)
+    assert last.confidence is Confidence.MEDIUM
     run.close()
 
 

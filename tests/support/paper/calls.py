@@ -111,6 +111,7 @@ class PaperCaller(AgentCaller):
             raw_text="",
             asked=1,
             usage=usage,
+            opened=0 if self._script.is_unseen else 1,
             model="model" if self._script.is_one_model else f"model-of-{brief.instance}",
             duration_ms=1,
         )
