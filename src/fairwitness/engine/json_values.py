@@ -89,7 +89,7 @@ def tellable(error: BaseException) -> str:
 def place_of(error: BaseException) -> str:
     """Return where a defect of the program was met, innermost call first; empty for an error raised on purpose.
 
-    A step's traceback is lost with its process, and a message such as "maximum recursion depth exceeded" names no place.
+    A step's traceback is lost with its process, and "maximum recursion depth exceeded" alone names no place.
     """
     if isinstance(error, FairWitnessError) or error.__traceback__ is None:
         return ""
