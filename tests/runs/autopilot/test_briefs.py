@@ -111,13 +111,13 @@ TITLES = {
     "plan checker": ("The phase", "The plan"),
     "verifier": ("The phase", "The plan", "The change", "What the program ran, and how it ended"),
     "judge": ("The phase", "The plan", "The change", "The verifier's return"),
-    "rater": ("The acceptance criteria", "The change"),
-    "executor": ("The task", "What happened to the attempt before", "Lessons of this run"),
-    "cycle": ("What to fix", "Lessons of this run"),
-    "mini-verifier": ("The task", "The change"),
-    "cycle's check": ("What to fix", "The change"),
-    "debugger": ("The task", "What went wrong"),
-    "phase debugger": ("What went wrong",),
+    "rater": ("The acceptance criteria", "The requirements", "The change"),
+    "executor": ("The task", "What happened to the attempt before", "The requirements", "Lessons of this run"),
+    "cycle": ("What to fix", "The requirements", "Lessons of this run"),
+    "mini-verifier": ("The task", "The requirements", "The change"),
+    "cycle's check": ("What to fix", "The requirements", "The change"),
+    "debugger": ("The task", "What went wrong", "The requirements"),
+    "phase debugger": ("What went wrong", "The requirements"),
     "self-audit": ("The phase", "The phase", "A specification, as it was frozen"),
     "fixer": ("The gap", "Lessons of this run"),
 }
@@ -216,12 +216,21 @@ def test_a_rater_has_no_tool_no_reach_and_nothing_to_tell_one_round_from_another
 
 @pytest.mark.req("A20")
 def test_a_criterion_stands_in_its_own_words(site: Site) -> None:
-    criteria, _ = _rater(site, pass_of(site.base)).inputs
+    criteria, _, _ = _rater(site, pass_of(site.base)).inputs
     assert criteria.text.splitlines() == [
         "1. A token knows its line",
         "   command: pytest -q tests/test_token.py",
         "2. The manual says so",
     ]
+
+
+@pytest.mark.req("A2", "A3")
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in ("self-audit", "fixer")])
+def test_everybody_reads_what_the_requirements_say(site: Site, name: str) -> None:
+    shown = "\n".join(box.text for box in MAKERS[name](site, pass_of(site.base)).inputs)
+    assert "tokens carry lines" in shown, "the roadmap says it"
+    serves_all = name not in ("executor", "mini-verifier", "debugger")  # the others see those of their task
+    assert ("the manual is read by people" in shown) == serves_all, "a specification says it"
 
 
 @pytest.mark.req("A8")

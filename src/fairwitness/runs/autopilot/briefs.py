@@ -15,7 +15,7 @@ from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask
 from fairwitness.contracts.autopilot.returns import ResearcherReturn
-from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase
+from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase, Requirement
 from fairwitness.contracts.autopilot.verification import VerifierReturn
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import Role, Scope
@@ -39,9 +39,13 @@ def _phase_lines(phase: DetailedPhase) -> Iterator[str]:
     yield f"Kind: {phase.type.value}"
     yield f"Goal: {phase.goal}"
     yield "Requirements:" if phase.requirements else "Requirements: none are named"
-    yield from (f"- {each.id}: {each.text or '(see the specification)'}" for each in phase.requirements)
+    yield from (f"- {_requirement_line(each)}" for each in phase.requirements)
     yield "Success criteria:" if phase.criteria else "Success criteria: none are named"
     yield from _criteria_lines(phase.criteria)
+
+
+def _requirement_line(requirement: Requirement) -> str:
+    return f"{requirement.id}: {requirement.text or '(no specification describes it)'}"
 
 
 def criteria_section(criteria: Sequence[Criterion]) -> PromptSection:
@@ -163,14 +167,15 @@ class ReviewBriefs:
         )
 
     def rater(self, phase_pass: PhasePass, number: int, criteria: Sequence[Criterion], diff: str) -> Brief:
-        """Return the brief for the score: only criteria and diff, not even the number of the phase."""
+        """Return the brief for the score: criteria, texts of requirements and diff, but no id and no number."""
         if not criteria:
             raise UsageError("there is no criterion to score", next_step="give the phase success criteria")
+        texts = [each.text for each in self.phase(phase_pass.phase).requirements if each.text is not None]
         return self._brief(
             step_dispatch(phase_pass, StepName.RATE, number),
             Role.RATER,
             "Score the change against the criteria.",
-            inputs=(criteria_section(criteria), change_section(diff)),
+            inputs=(criteria_section(criteria), *list_section("The requirements", texts), change_section(diff)),
         )
 
     def mini_verifier(
@@ -191,7 +196,11 @@ class ReviewBriefs:
             Role.MINI_VERIFIER,
             f"Check {name}. Its criteria are {'those of the task' if task else 'that each point below is fixed'}.",
             parameters={"task_id": name},
-            inputs=(*work_sections(task, items, problems), change_section(diff)),
+            inputs=(
+                *work_sections(task, items, problems),
+                *self._demanded(_phase_of(node), None if task is None else task.requirements),
+                change_section(diff),
+            ),
             scope=self._looking(),
             known={"task_id": name},
         )
@@ -219,7 +228,20 @@ class ReviewBriefs:
         whole = phase_id if phase_id in known else phase_id[:-1]
         if whole not in known:
             raise UsageError(f"the roadmap has no phase {phase_id}", next_step="name one that it has")
-        return known[whole].model_copy(update={"id": phase_id})
+        texts = self._log.order().requirements
+        described = tuple(
+            each if each.text is not None else each.model_copy(update={"text": texts.get(each.id)})
+            for each in known[whole].requirements
+        )
+        return known[whole].model_copy(update={"id": phase_id, "requirements": described})
+
+    def _demanded(self, phase_id: str, only: Sequence[str] | None = None) -> tuple[PromptSection, ...]:
+        """Return the texts of a phase's requirements, or of those that are named."""
+        if phase_id == AUDIT:
+            return ()
+        known = self.phase(phase_id).requirements
+        lines = [_requirement_line(each) for each in known if only is None or each.id in only]
+        return list_section("The requirements", lines)
 
     def _judged(self, phase_pass: PhasePass, plan: PhasePlan | None, diff: str) -> tuple[PromptSection, ...]:
         plans = () if plan is None else (plan_section(plan, tasks_of(self._log, phase_pass)),)
@@ -357,7 +379,8 @@ class AutopilotBriefs(ReviewBriefs):
         name = node if task is None else task.id
         events = f"Carry out {name}." if task is not None else "Fix every listed point, and nothing else."
         boxes = (*work_sections(task, items, ()), *list_section("What happened to the attempt before", before))
-        return self._work(node, attempt, Role.EXECUTOR, events, boxes, writes, name)
+        requirements = None if task is None else task.requirements
+        return self._work(node, attempt, Role.EXECUTOR, events, boxes, writes, name, requirements)
 
     def fixer(self, node: str, attempt: int, gap: GapDetail, writes: Sequence[str]) -> Brief:
         """Return the brief for closing one gap of the self-audit."""
@@ -373,13 +396,14 @@ class AutopilotBriefs(ReviewBriefs):
         boxes: tuple[PromptSection, ...],
         writes: Sequence[str],
         name: str,
+        requirements: Sequence[str] | None = None,
     ) -> Brief:
         return self._brief(
             f"{node}-{attempt}",
             role,
             events,
             parameters={"phase": _phase_of(node), "task_id": name},
-            inputs=(*boxes, *self._lessons()),
+            inputs=(*boxes, *self._demanded(_phase_of(node), requirements), *self._lessons()),
             scope=self._building(writes),
             known={"commit_shas": []},
         )
@@ -405,7 +429,11 @@ class AutopilotBriefs(ReviewBriefs):
             Role.DEBUGGER,
             "Find the cause of the failure and fix it. The failed commands run again after you.",
             parameters={"goal": FIND_AND_FIX},
-            inputs=(*work_sections(task, (), problems), *list_section("What was ruled out already", ruled_out)),
+            inputs=(
+                *work_sections(task, (), problems),
+                *self._demanded(_phase_of(node), None if task is None else task.requirements),
+                *list_section("What was ruled out already", ruled_out),
+            ),
             scope=self._building(writes),
             known={"commits": []},
         )
