@@ -570,3 +570,28 @@ def test_a_halt_outranks_every_result(step: StepName, good: bool) -> None:
     assert _after(_result(step, good=good, halt="the budget is used up")) == (
         "ends failed, halt: the budget is used up (halted)"
     )
+
+
+@pytest.mark.req("A4", "A5")
+def test_files_that_are_as_they_were_are_not_verified_again() -> None:
+    settings, lost = BreakerSettings(max_debug_attempts_per_phase=2), {"good": False, "unchanged": True}
+    before = _result(StepName.PREFLIGHT)
+    cycle = next_step(
+        _asked(PassKind.CYCLE), (before, _result(StepName.EXECUTE, issues=("no test",), **lost)), UNUSED, settings
+    )
+    assert (cycle.outcome, cycle.recommendation) == (PhaseOutcome.FAILED, Recommendation.PROCEED)
+    assert cycle.because == "the cycle changed nothing: no test"
+    whole = next_step(_asked(), (before, _result(StepName.EXECUTE, **lost)), UNUSED, settings)
+    assert whole.step is StepName.VERIFY, "it was never verified"
+    honest = next_step(_asked(PassKind.CYCLE), (before, _result(StepName.EXECUTE)), UNUSED, settings)
+    assert honest.step is StepName.VERIFY
+    verified = _result(StepName.VERIFY, good=False, issues=("it prints 0",))
+    repaired = (before, verified, _result(StepName.DEBUG, **lost))
+    again = next_step(_asked(), repaired, UNUSED, settings)
+    assert (again.step, again.number) == (StepName.DEBUG, 2)
+    spent = next_step(_asked(), (*repaired, _result(StepName.DEBUG, 2, **lost)), UNUSED, settings)
+    assert spent.because == "debugging is exhausted: it prints 0"
+    unknown = next_step(
+        _asked(), (_result(StepName.DEBUG, **lost),), UNUSED, BreakerSettings(max_debug_attempts_per_phase=1)
+    )
+    assert unknown.outcome is PhaseOutcome.FAILED

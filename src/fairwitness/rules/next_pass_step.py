@@ -47,7 +47,7 @@ def next_step(
         case StepName.PLAN_CHECK:
             return _after_plan_check(results)
         case StepName.EXECUTE | StepName.DEBUG:
-            return _step(StepName.VERIFY, results)
+            return _after_work(asked, results, retries, settings, repeated)
         case StepName.VERIFY:
             return _step(StepName.JUDGE, results)
         case StepName.JUDGE:
@@ -81,6 +81,36 @@ def _after_plan_check(results: Sequence[StepResult]) -> PassMove:
     return _failed(f"{PLAN_ROUNDS} plans were refused", last)
 
 
+def _after_work(
+    asked: PhasePass,
+    results: Sequence[StepResult],
+    retries: Retries,
+    settings: BreakerSettings,
+    repeated: Sequence[StepResult],
+) -> PassMove:
+    """Verify what was changed; files that are as they were keep their verification, judgement and score."""
+    last = results[-1]
+    if not last.unchanged:
+        return _step(StepName.VERIFY, results)
+    if last.step is StepName.DEBUG:
+        return _repaired_or_failed((*repeated, *results), results, retries, settings)
+    if asked.kind is PassKind.CYCLE:
+        why = f"the cycle changed nothing: {_first(last, 'nothing was merged')}"
+        return _ends(PhaseOutcome.FAILED, Recommendation.PROCEED, why)
+    return _step(StepName.VERIFY, results)
+
+
+def _repaired_or_failed(
+    known: Sequence[StepResult], results: Sequence[StepResult], retries: Retries, settings: BreakerSettings
+) -> PassMove:
+    """Start another repair, or fail the phase with what its last verification found."""
+    if may_retry(RetryKind.DEBUG, _spent(results, retries), settings):
+        return _step(StepName.DEBUG, results)
+    last = next((each for each in reversed(known) if each.step is StepName.VERIFY), known[-1])
+    why = _first(last, "the verification failed")
+    return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, f"debugging is exhausted: {why}")
+
+
 def _after_judge(
     results: Sequence[StepResult], retries: Retries, settings: BreakerSettings, repeated: Sequence[StepResult]
 ) -> PassMove:
@@ -92,10 +122,7 @@ def _after_judge(
         return _ends(PhaseOutcome.FAILED, wants, _first(last, f"the judge asks for {wants.value}"))
     verified = next((each for each in reversed((*repeated, *results)) if each.step is StepName.VERIFY), None)
     if wants is Recommendation.DEBUG or (verified is not None and not verified.good):
-        if may_retry(RetryKind.DEBUG, _spent(results, retries), settings):
-            return _step(StepName.DEBUG, results)
-        why = _first(verified or last, "the verification failed")
-        return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, f"debugging is exhausted: {why}")
+        return _repaired_or_failed((*repeated, *results), results, retries, settings)
     if verified is not None and verified.defers:
         return _ends(PhaseOutcome.NEEDS_HUMAN_VERIFICATION, Recommendation.PROCEED, "a person has to look at it")
     return _step(StepName.RATE, results)

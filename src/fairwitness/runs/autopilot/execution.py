@@ -33,7 +33,7 @@ from fairwitness.rules.claims import mini_differences
 from fairwitness.runs.autopilot import task_checks
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.commands import CommandHarness
-from fairwitness.runs.autopilot.context import AutopilotContext
+from fairwitness.runs.autopilot.context import VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.autopilot.pages_phase import LoggedTask, execution_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span, answer, first_line
@@ -51,6 +51,7 @@ from fairwitness.runs.autopilot.task_graphs import (
     rest_of,
 )
 from fairwitness.runs.autopilot.usage import task_retries
+from fairwitness.runs.autopilot.verification import PhaseVerification
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.shared.agent_calls import AgentCaller
@@ -343,7 +344,13 @@ async def execute(context: AutopilotContext, phase_pass: PhasePass, number: int,
     await run_blocking(context.put, path, page)
     good = done.is_done
     return FinishedStep(
-        StepResult(step=StepName.EXECUTE, number=number, good=good, issues=() if good else done.issues),
+        StepResult(
+            step=StepName.EXECUTE,
+            number=number,
+            good=good,
+            unchanged=await run_blocking(_is_as_it_was, context, phase_pass.start),
+            issues=() if good else done.issues,
+        ),
         steps=PhaseSteps(execute=await run_blocking(_step, context, phase_pass, done)),
         output=path,
         error=None if good else _error(done),
@@ -374,14 +381,31 @@ async def debug(context: AutopilotContext, phase_pass: PhasePass, number: int, r
     problems = await run_blocking(_problems, context, phase_pass)
     name = f"p{phase_pass.phase}-debug"
     node = TaskNode(id=name, role=Role.DEBUGGER, task=None, items=(), problems=problems, wave=1)
+    verified = await run_blocking(_verified_at, context, phase_pass)
     done = await _run_graphs(context, phase_pass, f"debug-{number}", (node,), run_graph)
     good = done.is_done
     return FinishedStep(
-        StepResult(step=StepName.DEBUG, number=number, good=good, issues=() if good else done.issues),
+        StepResult(
+            step=StepName.DEBUG,
+            number=number,
+            good=good,
+            unchanged=await run_blocking(_is_as_it_was, context, verified),
+            issues=() if good else done.issues,
+        ),
         error=None if good else _error(done),
         new_commits=done.merged,
         spans=done.spans,
     )
+
+
+def _verified_at(context: AutopilotContext, phase_pass: PhasePass) -> str:
+    """Return the commit that the last verification of the phase looked at."""
+    known = context.latest(VERIFICATION, phase_pass.phase, PhaseVerification)
+    return phase_pass.start if known is None else known.commit
+
+
+def _is_as_it_was(context: AutopilotContext, commit: str) -> bool:
+    return context.tree(context.tip()) == context.tree(commit)
 
 
 def _problems(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ...]:
