@@ -53,7 +53,7 @@ def _continued(lines: Sequence[MarkdownLine], *, is_started: bool) -> Iterator[s
         if not line.text or heading_of(line) is not None or line.text.startswith("|"):
             return
         item = item_of(line.text)
-        if item is not None and (is_started and line.indent == 0 or _has_number(_described(line)[0])):
+        if item is not None and ((is_started and line.indent == 0) or _has_number(_described(line)[0])):
             return
         is_started = True
         yield " ".join(line.text.split())

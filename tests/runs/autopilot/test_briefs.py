@@ -110,8 +110,14 @@ TITLES = {
     ),
     "plan checker": ("The phase", "The plan"),
     "verifier": ("The phase", "The plan", "The change", "What the program ran, and how it ended"),
-    "judge": ("The phase", "The plan", "The change", "The verifier's return"),
-    "rater": ("The acceptance criteria", "The requirements", "The change"),
+    "judge": (
+        "The phase",
+        "The plan",
+        "The change",
+        "What the program ran, and how it ended",
+        "The verifier's return",
+    ),
+    "rater": ("The acceptance criteria", "The requirements", "The change", "What the program ran, and how it ended"),
     "executor": ("The task", "What happened to the attempt before", "The requirements", "Lessons of this run"),
     "cycle": ("What to fix", "The requirements", "Lessons of this run"),
     "mini-verifier": ("The task", "The requirements", "The change"),
@@ -216,12 +222,29 @@ def test_a_rater_has_no_tool_no_reach_and_nothing_to_tell_one_round_from_another
 
 @pytest.mark.req("A20")
 def test_a_criterion_stands_in_its_own_words(site: Site) -> None:
-    criteria, _, _ = _rater(site, pass_of(site.base)).inputs
+    criteria, *_ = _rater(site, pass_of(site.base)).inputs
     assert criteria.text.splitlines() == [
         "1. A token knows its line",
         "   command: pytest -q tests/test_token.py",
         "2. The manual says so",
     ]
+
+
+@pytest.mark.req("A3", "A20")
+def test_evidence_is_shown_as_it_was_run_to_all_who_judge(site: Site) -> None:
+    asked, run = pass_of(site.base), executed().model_copy(update={"command": "a=1\n\nsh check.sh $a"})
+    proven = ("tests (passed): `python -m pytest`, exit code 0", "no new test passes with this change")
+    said = VerifierReturn.model_validate(VERIFICATION)
+    briefs = (
+        site.briefs.verifier(asked, 1, plan(), DIFF, [run], proven),
+        site.briefs.judge(asked, 1, plan(), DIFF, said, [run], proven),
+        site.briefs.rater(asked, 1, _criteria(site), DIFF, [run], proven),
+    )
+    for brief in briefs:
+        shown = {box.title: box.text for box in brief.inputs}
+        assert "      a=1\n      \n      sh check.sh $a\n" in shown["What the program ran, and how it ended"]
+        checks = shown["What the project's checks said about this tree, run by the program"]
+        assert checks.splitlines() == list(proven)
 
 
 @pytest.mark.req("A2", "A3")

@@ -79,10 +79,25 @@ def items_section(items: Sequence[PathItem]) -> PromptSection:
     return PromptSection(title="What to fix", text=yaml_text.render([item.plain() for item in items]))
 
 
-def executed_section(executed: Sequence[ExecutionResult]) -> PromptSection:
-    """Return the commands that the harness ran, with their results."""
-    text = yaml_text.render([run.plain() for run in executed]) if executed else "(nothing)"
-    return PromptSection(title="What the program ran, and how it ended", text=text)
+def executed_sections(executed: Sequence[ExecutionResult], proven: Sequence[str] = ()) -> tuple[PromptSection, ...]:
+    """Return what the harness ran: the commands of criteria, and the checks of the project at the same tree."""
+    text = "\n".join(line for run in executed for line in _run_lines(run)) or "(nothing)"
+    return (
+        PromptSection(title="What the program ran, and how it ended", text=text),
+        *text_section("What the project's checks said about this tree, run by the program", "\n".join(proven)),
+    )
+
+
+def _run_lines(run: ExecutionResult) -> Iterator[str]:
+    """Yield a command and its result; the lines of a command stay as they are."""
+    yield f"- {run.criterion}"
+    yield from (f"      {line}" for line in run.command.splitlines())
+    code = "" if run.exit_code is None else f", exit code {run.exit_code}"
+    yield f"  {run.assessment.value}{code}, {run.duration_ms} ms"
+    for name, output in (("stdout", run.stdout_truncated), ("stderr", run.stderr_truncated)):
+        if output.strip():
+            yield f"  {name}:"
+            yield from (f"      {line}" for line in output.splitlines())
 
 
 def change_section(diff: str) -> PromptSection:
@@ -130,6 +145,7 @@ class ReviewBriefs:
         plan: PhasePlan | None,
         diff: str,
         executed: Sequence[ExecutionResult],
+        proven: Sequence[str] = (),
         *,
         warned: str = "",
     ) -> Brief:
@@ -145,7 +161,7 @@ class ReviewBriefs:
             f"Verify phase {phase_pass.phase}.{_PART if tasks_of(self._log, phase_pass) else ''}",
             inputs=(
                 *self._judged(phase_pass, plan, diff),
-                executed_section(executed),
+                *executed_sections(executed, proven),
                 *text_section("Why this phase needs a stricter verification", warned),
             ),
             scope=self._looking(),
@@ -153,7 +169,14 @@ class ReviewBriefs:
         )
 
     def judge(
-        self, phase_pass: PhasePass, number: int, plan: PhasePlan | None, diff: str, verification: VerifierReturn
+        self,
+        phase_pass: PhasePass,
+        number: int,
+        plan: PhasePlan | None,
+        diff: str,
+        verification: VerifierReturn,
+        executed: Sequence[ExecutionResult] = (),
+        proven: Sequence[str] = (),
     ) -> Brief:
         """Return the brief for the second opinion: what the verifier had, and what it returned."""
         return self._step(
@@ -162,12 +185,24 @@ class ReviewBriefs:
             number,
             Role.JUDGE,
             f"Judge phase {phase_pass.phase}.{_PART if tasks_of(self._log, phase_pass) else ''}",
-            inputs=(*self._judged(phase_pass, plan, diff), document_section("The verifier's return", verification)),
+            inputs=(
+                *self._judged(phase_pass, plan, diff),
+                *executed_sections(executed, proven),
+                document_section("The verifier's return", verification),
+            ),
             scope=self._looking(),
         )
 
-    def rater(self, phase_pass: PhasePass, number: int, criteria: Sequence[Criterion], diff: str) -> Brief:
-        """Return the brief for the score: criteria, texts of requirements and diff, but no id and no number."""
+    def rater(
+        self,
+        phase_pass: PhasePass,
+        number: int,
+        criteria: Sequence[Criterion],
+        diff: str,
+        executed: Sequence[ExecutionResult] = (),
+        proven: Sequence[str] = (),
+    ) -> Brief:
+        """Return the brief for the score: criteria, texts of requirements, diff and evidence, but no id or number."""
         if not criteria:
             raise UsageError("there is no criterion to score", next_step="give the phase success criteria")
         texts = [each.text for each in self.phase(phase_pass.phase).requirements if each.text is not None]
@@ -175,7 +210,12 @@ class ReviewBriefs:
             step_dispatch(phase_pass, StepName.RATE, number),
             Role.RATER,
             "Score the change against the criteria.",
-            inputs=(criteria_section(criteria), *list_section("The requirements", texts), change_section(diff)),
+            inputs=(
+                criteria_section(criteria),
+                *list_section("The requirements", texts),
+                change_section(diff),
+                *executed_sections(executed, proven),
+            ),
         )
 
     def mini_verifier(

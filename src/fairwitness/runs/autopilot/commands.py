@@ -37,6 +37,7 @@ from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.kept import recorded
 from fairwitness.rules.evidence_worth import is_confined, proof_of
 from fairwitness.runs.autopilot.log import AutopilotLog
+from fairwitness.runs.autopilot.phase_evidence import ProvenTree, proven_tree
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.folder_lock import locked_folder, remove_abandoned_folders
 from fairwitness.verify.harness import Harness as Verifying
@@ -250,6 +251,10 @@ class CommandHarness:
         seen = self._log.keep(key, CHECKS, scope, SeenChecks(tree=tree, checks=checks, notes=tuple(notes)))
         killpoint("autopilot.checks")
         return seen.checks
+
+    def proven(self, tree: str) -> ProvenTree:
+        """Return what the verification of a task or merge of this run found out about a tree."""
+        return proven_tree(self._log.ledger, self._outputs, self._log.run_id, tree)
 
     def notes(self, scope: str) -> Texts:
         """Return the notes about failed checks of a scope; empty before the checks ran."""
