@@ -5,9 +5,8 @@ project. The result is recorded at once; a repeated request returns the recorded
 """
 
 import hashlib
-import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -19,15 +18,7 @@ from fairwitness.contracts.autopilot.vocabulary import CheckWord
 from fairwitness.contracts.common.base import Contract, Texts
 from fairwitness.contracts.common.evidence import Execution, Tree
 from fairwitness.contracts.common.vocabulary import Assessment
-from fairwitness.contracts.verify.checks import (
-    LONG_S,
-    SHELL_LINE,
-    CheckSpec,
-    Discovered,
-    Language,
-    Project,
-    ReportFormat,
-)
+from fairwitness.contracts.verify.checks import LONG_S, Discovered
 from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.contracts.verify.results import Evidence, Ran
 from fairwitness.errors import UsageError
@@ -38,6 +29,7 @@ from fairwitness.ledger.kept import recorded
 from fairwitness.rules.evidence_worth import is_confined, proof_of
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.phase_evidence import ProvenTree, proven_tree
+from fairwitness.runs.shared.shell_checks import project_of_line, shell_check
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.folder_lock import locked_folder, remove_abandoned_folders
 from fairwitness.verify.harness import Harness as Verifying
@@ -110,63 +102,8 @@ def _captured(outputs: Store, digest: str) -> str:
     return visible_lines(output[: CAPTURED * 4].decode(errors="replace")).strip()[:CAPTURED]
 
 
-TOP = "."
-NOBODYS = Project(root=TOP, language=Language.OTHER, manifests=())
-"""The project of a tree without projects: only the tools of this machine."""
-_WORD = re.compile(r"[\w.@/+-]+")
-_PYTHONS = re.compile(r"(?:python|pypy|pip)(?:[0-9.]*)")
-_PROGRAMS: Mapping[Language, frozenset[str]] = {
-    Language.PYTHON: frozenset(
-        {"pytest", "py.test", "mypy", "ruff", "flake8", "pylint", "pyright", "black", "isort", "coverage", "tox", "nox"}
-        | {"uv", "poetry", "pdm", "hatch", "pipenv", "unittest"}
-    ),
-    Language.NODE: frozenset(
-        {"node", "npm", "npx", "pnpm", "yarn", "bun", "tsc", "tsx", "jest", "vitest", "mocha", "eslint", "prettier"}
-    ),
-    Language.RUST: frozenset({"cargo", "rustc", "rustfmt", "clippy-driver"}),
-    Language.GO: frozenset({"go", "gofmt", "golangci-lint"}),
-    Language.JAVA: frozenset({"java", "javac", "mvn", "mvnw", "gradle", "gradlew"}),
-    Language.NATIVE: frozenset({"cmake", "ctest", "ninja", "cc", "gcc", "g++", "clang", "clang++"}),
-}
-"""The programs of each language. `make` is not listed, because it can run anything."""
-
-
-def project_of(command: str, discovered: Discovered) -> Project:
-    """Return the project whose environment a command needs.
-
-    Projects whose folder the command names come first, deepest first, then those at the top, then all others. The first
-    project whose language matches a program of the command wins; if none matches, the first project.
-    """
-    words = [word.removeprefix("./") for word in _WORD.findall(command)]
-    projects = _near(words, discovered.projects)
-    for language in _spoken(words):
-        for project in projects:
-            if project.language is language:
-                return project
-    return projects[0] if projects else NOBODYS
-
-
-def _near(words: Sequence[str], projects: Sequence[Project]) -> list[Project]:
-    def distance(project: Project) -> tuple[int, int]:
-        if project.root == TOP:
-            return 1, 0
-        named = any(word == project.root or word.startswith(f"{project.root}/") for word in words)
-        return (0, -project.root.count("/")) if named else (2, 0)
-
-    return sorted(projects, key=distance)
-
-
-def _spoken(words: Sequence[str]) -> Iterator[Language]:
-    for word in words:
-        name = word.rpartition("/")[2]
-        if _PYTHONS.fullmatch(name):
-            yield Language.PYTHON
-        yield from (language for language, programs in _PROGRAMS.items() if name in programs)
-
-
 EXECUTION, CHECK, STANDING, CHECKS = "execution", "check", "standing", "checks"
 """Kinds of observations: a criterion's command, a project command, a worktree snapshot, the check results."""
-SHELL = "/bin/sh"
 _CHECKS = (CommandKind.COMPILE, CommandKind.TEST, CommandKind.LINT, CommandKind.BUILD)
 
 
@@ -336,8 +273,14 @@ class CommandHarness:
         if same is not None:
             result = same.model_copy(update={"criterion": wanted.criterion})
         else:
-            spec = _spec(wanted.command, batch, place)
-            question = CheckRequest(spec, project_of(wanted.command, found), batch.tree, f"command-{place}")
+            spec = shell_check(
+                f"{batch.name}/{place}",
+                wanted.command,
+                name=f"{batch.kind}-{place}",
+                timeout_s=batch.seconds,
+                found_in=f"{batch.kind} {batch.scope}",
+            )
+            question = CheckRequest(spec, project_of_line(wanted.command, found), batch.tree, f"command-{place}")
             ran = run_once(harness, question)
             result = result_of(self._log, self._outputs, wanted.criterion, wanted.command, ran)
             execution = ran.execution
@@ -361,24 +304,6 @@ def _refuse_other(key: str, tree: str | None, *, is_other: bool) -> None:
             f"{key} was run for another command or tree in this run ({tree})",
             next_step="a scope runs once; use another scope name",
         )
-
-
-def _spec(command: str, batch: _Batch, place: int) -> CheckSpec:
-    """Return the command as a check whose only result is its exit code."""
-    return CheckSpec(
-        id=f"{batch.name}/{place}",
-        name=f"{batch.kind}-{place}",
-        tier=2,
-        root=".",
-        language=Language.OTHER,
-        tool=SHELL_LINE,
-        argv=(SHELL, "-c", f"{command}\n"),  # the line end keeps braces in it from being taken for placeholders
-        report=ReportFormat.EXIT,
-        timeout_s=batch.seconds,
-        writes=True,
-        required=True,
-        found_in=f"{batch.kind} {batch.scope}",
-    )
 
 
 def _note(kind: CommandKind, now: ExecutionResult, before: ExecutionResult | None) -> str:
