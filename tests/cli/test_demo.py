@@ -440,6 +440,6 @@ def test_a_retry_and_the_planner_are_told_why_the_attempt_before_failed(told: Pl
         assert broken in prompt
         assert "AssertionError" in prompt
         assert 'File "tests/test_receipt.py", line ' in prompt
-        assert "The change of the last attempt, which was discarded" in prompt
+        assert "The change that failed" in prompt
         assert "+++ b/till/receipt.py" in prompt
-        assert "What the verifier said about it" in prompt
+        assert "What reviewers said about the last attempt" in prompt

@@ -270,7 +270,7 @@ class Workshop:
 
     def worker(self) -> ForgeWorker:
         criteria = TaskCriteria(self._verify_deps(self.runner), self.log)
-        return ForgeWorker(self.caller, self.log, self.store, criteria)
+        return ForgeWorker(self.caller, self.log, self.store, self.repository, criteria)
 
     def work(self, node: str, attempt: int = 1, *conflicts: str, **more: Any) -> Worked:
         """One attempt of a node by its recorded agent."""

@@ -32,6 +32,6 @@ def forge_runner_of(repository: Repository, ledger: Ledger, run_id: str, *, cloc
     )
     files = Store(artifact_root(repository, parts.verify.state))
     criteria = TaskCriteria(parts.verify, log)
-    worker = ForgeWorker(parts.caller, log, files, criteria)
+    worker = ForgeWorker(parts.caller, log, files, repository, criteria)
     captain = None if order is None else ForgeCaptain(parts.caller, log, files, ForgeLayout(run_id))
     return ForgeRunner(parts.repo, ledger, files, run_id, worker, parts.prove, criteria, captain=captain, clock=clock)

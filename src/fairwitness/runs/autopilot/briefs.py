@@ -27,6 +27,7 @@ from fairwitness.runs.autopilot.lineage import tasks_of
 from fairwitness.runs.autopilot.log import AutopilotLog, step_dispatch
 from fairwitness.runs.shared.sections import change_text, document_section, list_section, text_section
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
+from fairwitness.verify.failed_checks import shorten
 
 
 def phase_section(phase: DetailedPhase) -> PromptSection:
@@ -127,15 +128,17 @@ class ReviewBriefs:
         (tree,) = self._repository.ids(f"{name}^{{tree}}")
         return name if tree is None else tree  # our own trees are not in the user's repository
 
-    def plan_checker(self, phase_pass: PhasePass, number: int, plan: PhasePlan) -> Brief:
-        """Return the brief for checking a plan: the phase and the plan."""
+    def plan_checker(
+        self, phase_pass: PhasePass, number: int, plan: PhasePlan, *, before: tuple[PromptSection, ...] = ()
+    ) -> Brief:
+        """Return the brief for checking a plan: the phase and the plan; `before` says what was refused before."""
         return self._step(
             phase_pass,
             StepName.PLAN_CHECK,
             number,
             Role.PLAN_CHECKER,
             f"Check the plan of phase {phase_pass.phase}.",
-            inputs=(phase_section(self.phase(phase_pass.phase)), plan_section(plan)),
+            inputs=(phase_section(self.phase(phase_pass.phase)), plan_section(plan), *before),
         )
 
     def verifier(
@@ -360,8 +363,8 @@ class AutopilotBriefs(ReviewBriefs):
         super().__init__(log, repository, shadow)
         self._learnings, self._answers = learnings, answers
 
-    def researcher(self, phase_pass: PhasePass, number: int, issues: Sequence[str]) -> Brief:
-        """Return the brief for research; `issues` are the problems of the last attempt at this phase."""
+    def researcher(self, phase_pass: PhasePass, number: int, before: tuple[PromptSection, ...] = ()) -> Brief:
+        """Return the brief for research; `before` is what is known of the last attempt at this phase."""
         return self._step(
             phase_pass,
             StepName.RESEARCH,
@@ -372,7 +375,7 @@ class AutopilotBriefs(ReviewBriefs):
                 phase_section(self.phase(phase_pass.phase)),
                 *self._said(phase_pass),
                 *self._lessons(),
-                *list_section("What was wrong the last time", issues),
+                *before,
             ),
         )
 
@@ -381,13 +384,13 @@ class AutopilotBriefs(ReviewBriefs):
         phase_pass: PhasePass,
         number: int,
         research: ResearcherReturn,
-        refused: Sequence[str],
         *,
         last: PhasePlan | None = None,
+        before: tuple[PromptSection, ...] = (),
     ) -> Brief:
-        """Return the brief for a plan; `refused` says why the last plan was refused."""
+        """Return the brief for a plan; `last` is the plan that was refused, `before` why it or its work failed."""
         task = f"Plan phase {phase_pass.phase}."
-        if refused:
+        if last is not None:
             task = f"Plan phase {phase_pass.phase} again: your last plan was refused. Fix what is named, keep the rest."
         return self._step(
             phase_pass,
@@ -401,7 +404,7 @@ class AutopilotBriefs(ReviewBriefs):
                 *self._said(phase_pass),
                 *self._lessons(),
                 *(() if last is None else (plan_section(last, title="Your last plan"),)),
-                *list_section("Why the last plan was refused", refused),
+                *before,
             ),
         )
 
@@ -413,12 +416,12 @@ class AutopilotBriefs(ReviewBriefs):
         items: Sequence[PathItem],
         writes: Sequence[str],
         *,
-        before: Sequence[str] = (),
+        before: tuple[PromptSection, ...] = (),
     ) -> Brief:
         """Return the brief for a task, or for the items of a cycle; `before` describes an earlier attempt."""
         name = node if task is None else task.id
         events = f"Carry out {name}." if task is not None else "Fix every listed point, and nothing else."
-        boxes = (*work_sections(task, items, ()), *list_section("What happened to the attempt before", before))
+        boxes = (*work_sections(task, items, ()), *before)
         requirements = None if task is None else task.requirements
         return self._work(node, attempt, Role.EXECUTOR, events, boxes, writes, name, requirements)
 
@@ -457,9 +460,12 @@ class AutopilotBriefs(ReviewBriefs):
         problems: Sequence[str],
         *,
         writes: Sequence[str] | None = None,
-        ruled_out: Sequence[str] = (),
+        before: tuple[PromptSection, ...] = (),
     ) -> Brief:
-        """Return the brief for a repair within the task's files, or anywhere if there is no task."""
+        """Return the brief for a repair within the task's files, or anywhere if there is no task.
+
+        `before` is what is known of the failed work; with it, each problem is one short line.
+        """
         if not problems:
             raise UsageError("there is nothing to repair", next_step="pass the problems")
         if writes is None:
@@ -470,9 +476,9 @@ class AutopilotBriefs(ReviewBriefs):
             "Find the cause of the failure and fix it. The failed commands run again after you.",
             parameters={"goal": FIND_AND_FIX},
             inputs=(
-                *work_sections(task, (), problems),
+                *work_sections(task, (), [shorten(each) for each in problems] if before else problems),
                 *self._demanded(_phase_of(node), None if task is None else task.requirements),
-                *list_section("What was ruled out already", ruled_out),
+                *before,
             ),
             scope=self._building(writes),
             known={"commits": []},

@@ -6,7 +6,7 @@ project. The result is recorded at once; a repeated request returns the recorded
 
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.phase_evidence import ProvenTree, proven_tree
 from fairwitness.runs.shared.shell_checks import project_of_line, shell_check
 from fairwitness.store.artifacts import Store
+from fairwitness.verify.failed_checks import CheckText, lines_of, stored_run
 from fairwitness.verify.folder_lock import locked_folder, remove_abandoned_folders
 from fairwitness.verify.harness import Harness as Verifying
 from fairwitness.verify.harness import run_once
@@ -198,6 +199,27 @@ class CommandHarness:
         known = self._log.kept(f"{CHECKS}:{scope}", SeenChecks)
         return () if known is None else known.notes
 
+    def failed(self, scope: str) -> tuple[CheckText, ...]:
+        """Return what the commands of a scope said that did not pass, with their stored output."""
+        run_id, ledger = self._log.run_id, self._log.ledger
+        rows = [
+            row
+            for kind in (CHECK, EXECUTION)
+            for row in ledger.observations(run_id, kind)
+            if row.subject == scope or row.subject.startswith(f"{scope}:")
+        ]
+        texts = []
+        for row in rows:
+            result = recorded(ExecutionResult, row, "document")
+            execution = row.detail.get("execution")
+            known = None if result.passed or execution is None else ledger.execution(int(execution))
+            ran = None if known is None else stored_run(ledger, self._outputs, run_id, known.key)
+            lines = lines_of(ran) if ran is not None else tuple(_output(result))
+            if not result.passed:
+                text = CheckText(result.criterion, False, result.assessment.value, result.command, None, lines)
+                texts.append(text._replace(exit_code=result.exit_code))
+        return tuple({(text.command, text.lines): text for text in texts}.values())
+
     def _check(self, scope: str, kind: CommandKind, tree: str, stop: threading.Event) -> ExecutionResult | None:
         command = self._commands.get(kind)
         if command is None:
@@ -304,6 +326,12 @@ def _refuse_other(key: str, tree: str | None, *, is_other: bool) -> None:
             f"{key} was run for another command or tree in this run ({tree})",
             next_step="a scope runs once; use another scope name",
         )
+
+
+def _output(result: ExecutionResult) -> Iterator[str]:
+    """Yield the output that a result keeps, where the whole output is not stored."""
+    for text in (result.stdout_truncated, result.stderr_truncated):
+        yield from (f"    {line}" for line in text.splitlines())
 
 
 def _note(kind: CommandKind, now: ExecutionResult, before: ExecutionResult | None) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
 from fairwitness.contracts.autopilot.events_phase import TaskRetried
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepFailureCause
@@ -34,7 +34,8 @@ from fairwitness.runs.autopilot import task_checks
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
 from fairwitness.runs.autopilot.commands import CommandHarness
 from fairwitness.runs.autopilot.context import VERIFICATION, AutopilotContext
-from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
+from fairwitness.runs.autopilot.failed_work import FailedWork
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event, pass_name
 from fairwitness.runs.autopilot.pages_phase import LoggedTask, execution_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span, answer, first_line
 from fairwitness.runs.autopilot.task_checks import failures
@@ -55,6 +56,7 @@ from fairwitness.runs.autopilot.verification import PhaseVerification
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.runs.shared.conflicts import conflict_text
 
 DEBUGS: Final = 2
 """How often a debugger may work on one task."""
@@ -143,6 +145,7 @@ class NodeExecutor:
     ) -> None:
         self._log, self._graph, self._repository, self._shadow = log, graph, repository, shadow
         self._harness, self._asker, self._briefs = harness, agent_caller, briefs
+        self._failed = FailedWork(log, harness, agent_caller.context.store, repository, shadow)
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
         """Carry out an attempt; calls that ended before a restart are adopted."""
@@ -206,14 +209,22 @@ class NodeExecutor:
         node, order = job.node, job.order
         writes = self._writes(node)
         if node.role is Role.DEBUGGER:
-            return self._briefs.debugger(node.id, order.attempt, 1, node.task, node.problems, writes=writes)
+            before = self._phase_before()
+            return self._briefs.debugger(
+                node.id, order.attempt, 1, node.task, node.problems, writes=writes, before=before
+            )
         if node.gap is not None:
             return self._briefs.fixer(node.id, order.attempt, node.gap, writes)
-        before = tuple(
-            f"{path} has the marks of a conflict: settle it so that both sides keep what they do."
-            for path in job.prepared.conflicts
-        )
+        conflicts = conflict_text(self._repository, order, job.prepared)
+        before = self._failed.attempt(node, order.attempt, job.prepared.base, conflicts)
+        if node.items:
+            before = (*self._phase_before(), *before)
         return self._briefs.executor(node.id, order.attempt, node.task, node.items, writes, before=before)
+
+    def _phase_before(self) -> tuple[PromptSection, ...]:
+        """Return what is known of the work on the phase before this graph; a graph of no pass has none."""
+        own = next((each for each in self._log.passes() if pass_name(each) == self._graph.pass_), None)
+        return () if own is None else self._failed.phase(own)
 
     def _writes(self, node: TaskNode) -> tuple[str, ...]:
         return self._briefs.anywhere() if node.scope is None else node.scope
@@ -225,9 +236,14 @@ class NodeExecutor:
         if not await run_blocking(self._may_retry, job, number, problems):
             return StepFailureCause(category=_INCOMPLETE, first_line="the retries of the run are used up")
         node, attempt = job.node, job.order.attempt
-        brief = await run_blocking(
-            lambda: self._briefs.debugger(node.id, attempt, number, node.task, problems, writes=self._writes(node))
-        )
+        trees, check = (course.start, course.tree), course.check
+
+        def made() -> Brief:
+            before = self._failed.repair(f"{job.id}-{number - 1}", number, node.id, attempt, check, trees)
+            writes = self._writes(node)
+            return self._briefs.debugger(node.id, attempt, number, node.task, problems, writes=writes, before=before)
+
+        brief = await run_blocking(made)
         course.debugs = number
         said = answer(done := await self._ask(job, course, brief), DebuggerReturn)
         # a debugger without an answer is no error: its changes are checked either way

@@ -68,9 +68,7 @@ def _rated(
         error = StepFailureCause(
             category=FailureCategory.COORDINATION_FAILURE, first_line=f"the scorecard leaves out: {unscored[0]}"
         )
-    low = tuple(
-        f"{item.criterion}: {item.justification}" for item in settled.rating.scorecard if tenths(item.score) < _GOOD
-    )
+    low = low_items(settled)
     ran = tuple(
         Span(
             TraceAction.COMMAND_RUN,
@@ -100,6 +98,13 @@ def _rated(
 
 
 _GOOD = 90
+
+
+def low_items(settled: SettledRating) -> tuple[str, ...]:
+    """Return the criteria with a low score, each with the rater's reason."""
+    return tuple(
+        f"{item.criterion}: {item.justification}" for item in settled.rating.scorecard if tenths(item.score) < _GOOD
+    )
 
 
 def _scored_step(score: float) -> RateStep:

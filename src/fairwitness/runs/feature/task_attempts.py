@@ -35,7 +35,7 @@ from fairwitness.runs.graph.agent_work import worked
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
 from fairwitness.runs.graph.runner import ExclusiveTargetGraph
 from fairwitness.runs.shared.agent_calls import AgentCaller, with_check
-from fairwitness.runs.shared.sections import list_section
+from fairwitness.runs.shared.conflicts import conflict_section, conflict_text
 
 _SUMMARY = 60
 
@@ -75,10 +75,11 @@ class TaskImplementer:
         """Return what is known of the attempt before this one, and the conflicts that this one starts with."""
         told = self._context.state().tasks.get(order.node)
         failed = [each.attempt for each in (told.attempts if told else ()) if each.reason]
+        conflicts = conflict_text(self._context.repository, order, prepared)
         if not failed:
-            return list_section("Files in conflict, with conflict markers", prepared.conflicts)
+            return conflict_section(conflicts)
         last = FailedAttempt(self._context, order.node, failed[-1])
-        return last.sections(base=prepared.base, conflicts=prepared.conflicts)
+        return last.sections(base=prepared.base, conflicts=conflicts)
 
     def _title(self, node: str) -> str:
         if node == FIX_NODE:

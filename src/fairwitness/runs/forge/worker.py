@@ -16,8 +16,10 @@ from fairwitness.contracts.forge.returns import RefineryReturn, WorkerReturn
 from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Worked
 from fairwitness.errors import UsageError
+from fairwitness.git.repository import Repository
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import ROLE_OF
+from fairwitness.rules.retry_material import FailureCause, Material, causes_of
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.criteria import TaskCriteria
@@ -26,11 +28,23 @@ from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrough
 from fairwitness.runs.graph.agent_work import EVERYTHING, STEP, worked
+from fairwitness.runs.graph.attempts import start_of
+from fairwitness.runs.graph.log import failures_of
 from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.failed_proof import failed_proof
+from fairwitness.runs.shared.conflicts import conflict_text
+from fairwitness.runs.shared.retry_sections import (
+    changed_since,
+    failed_subject,
+    failed_texts,
+    listed,
+    proof_rows,
+    proven_change,
+    retry_sections,
+)
 from fairwitness.runs.shared.sections import list_section
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.verify.failed_checks import spelled
 
 WANTED = "wanted"
 """The kind of observation that holds a refinery's change requests by tool, whatever it returned."""
@@ -45,10 +59,12 @@ class ForgeWorker:
         caller: AgentCaller,
         log: ForgeLog,
         store: Store,
+        repository: Repository,
         criteria: TaskCriteria,
     ) -> None:
         """`store` holds the run's own files."""
-        self._caller, self._log, self._store, self._criteria = caller, log, store, criteria
+        self._caller, self._log, self._store, self._repository = caller, log, store, repository
+        self._criteria = criteria
         self._layout = ForgeLayout(log.run_id)
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
@@ -112,20 +128,38 @@ class ForgeWorker:
             )
         if role is Role.REFINERY:
             yield PromptSection(title="Branches that were joined, in this order", text=_joined(order, node))
-        if prepared.conflicts:
-            yield PromptSection(title="Files with conflict marks", text="\n".join(prepared.conflicts))
-        before = self._log.last_error(order.node)
-        if order.attempt > 1 and before is not None:
-            yield PromptSection(title="What happened to the attempt before", text=before)
-            known = self._caller.context
-            yield from failed_proof(
-                known.ledger, known.store, known.shadow, order.run_id, order.node, order.attempt - 1
-            )
+        yield from self._before(order, prepared)
         yield from spec_sections(self._log)
         for name in dict.fromkeys((*(member.node for member in order.includes), *node.dependencies)):
             kept = last_walkthrough(self._log, name) if name in node.dependencies or role is Role.REFINERY else None
             if kept is not None:
                 yield PromptSection(title=f"Walkthrough of {name}", text=kept.text)
+
+    def _before(self, order: AttemptOrder, prepared: AttemptStart) -> tuple[PromptSection, ...]:
+        """Return what is known of the attempt before this one, and the conflicts that this one starts with."""
+        known = self._caller.context
+        failures = failures_of(known.ledger, order.run_id, order.node)
+        conflicts = conflict_text(self._repository, order, prepared)
+        causes: tuple[FailureCause, ...] = (FailureCause.CONFLICT,) if conflicts else ()
+        if not failures:
+            return retry_sections(causes, {Material.CONFLICT: lambda: conflicts})
+        last, reason = failures[-1]
+        task, round_ = failed_subject(known.ledger, order.run_id, order.node, last, reason)
+        rows = proof_rows(known.ledger, order.run_id, task, round_)
+        began = start_of(known.ledger, order.run_id, order.node, last)
+        causes += (FailureCause.MERGE,) if task != order.node else causes_of(rows, unmet=False, unjudged=False)
+        return retry_sections(
+            causes,
+            {
+                Material.CHECKS: lambda: spelled(failed_texts(known.ledger, known.store, order.run_id, task, rows)),
+                Material.DIFF: lambda: proven_change(known.ledger, known.shadow, order.run_id, order.node, last),
+                Material.HISTORY: lambda: listed(f"attempt {number}: {why}" for number, why in failures),
+                Material.SINCE: lambda: changed_since(
+                    self._repository, known.shadow, began.base if began else None, prepared.base
+                ),
+                Material.CONFLICT: lambda: conflicts,
+            },
+        )
 
     def _attempt_context(
         self, order: AttemptOrder, prepared: AttemptStart, folder: Path, scope: Scope

@@ -145,6 +145,12 @@ class AttemptRunner:
         )
 
 
+def start_of(ledger: Ledger, run_id: str, node: str, attempt: int) -> AttemptStart | None:
+    """Return what an attempt started from, or None if it did not start."""
+    row = ledger.observation(run_id, f"{PREPARED}:{node}:{attempt}")
+    return None if row is None else recorded(AttemptStart, row)
+
+
 def _sub(order: AttemptOrder) -> str | None:
     return None if order.conflict is None else HELP
 

@@ -1,4 +1,4 @@
-"""Shell lines as checks: commands of settings, plans and criteria, each in the environment of the project it is about."""
+"""Shell lines as checks: commands of settings, plans and criteria, each in the environment of its project."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
