@@ -238,7 +238,7 @@ def test_who_settles_a_conflict_is_another_call_and_its_result_is_run_again(yard
     yard.script(Role.EXECUTOR, "p5-a-1-help", executed(), [create("src/a.py", BAD)])
     worked = yard.work("p5-a", 1, "src/a.py", conflict=conflict)
     assert yard.ended()[2:] == ["p5-a-1-help"]
-    assert "marks of a conflict" in yard.prompt("p5-a-1-help")
+    assert "### Conflicts to resolve" in yard.prompt("p5-a-1-help")
     assert not worked.done, "the script fails on what it left"
 
 

@@ -8,13 +8,13 @@ import pytest
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import Role
-from fairwitness.contracts.graph.orders import Collision, Proof
+from fairwitness.contracts.graph.orders import Proof
 from fairwitness.runs.autopilot.failed_work import FailedWork
 from fairwitness.runs.autopilot.log import PASS, STEP, pass_name, step_key
 from fairwitness.runs.autopilot.task_graphs import TaskNode
 from fairwitness.store.artifacts import Store
 from runs.autopilot.site import pass_of
-from runs.autopilot.workyard import MENDED, Yard, create, executed, made, node
+from runs.autopilot.workyard import MENDED, Yard, create, made, node
 
 BAD = "bad = 1\n"
 NOISE = "for n in 1 2 3 4 5 6 7 8 9; do echo 'a line of noise that fills the output of the script'; done\n"
@@ -78,17 +78,6 @@ def test_a_task_that_is_tried_again_learns_of_the_attempt_before(yard: Yard) -> 
     yard.plays("a", "", attempt=3)
     yard.work("p5-a", other)
     assert "### Earlier attempts" not in yard.prompt("p5-a-3"), "a new plan gave the id to another task"
-
-
-@pytest.mark.req("A3")
-def test_who_settles_a_conflict_reads_both_sides(yard: Yard) -> None:
-    yard.plays()
-    yard.begin(node())
-    assert yard.work().done
-    conflict = Collision(commit=yard.base, onto=yard.base, paths=("src/a.py",))
-    yard.script(Role.EXECUTOR, "p5-a-1-help", executed(), [create("src/a.py", BAD)])
-    yard.work("p5-a", 1, "src/a.py", conflict=conflict)
-    assert "src/a.py" in yard.prompt("p5-a-1-help").split("### Conflicts to resolve")[1]
 
 
 @pytest.mark.req("A3")

@@ -33,7 +33,7 @@ from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 
 PUT_BACK: Final = "put-back"
 _FINAL = frozenset({OutcomeStatus.OVER_BUDGET, OutcomeStatus.CANCELLED})
-_TOLD = 5
+_TOLD = 20
 """How many problems of a failed try the next one is told."""
 
 DepsFor = Callable[[Role, str, Path, str], DispatchDeps]
