@@ -10,8 +10,8 @@ from cli.graph_grounds import NEEDS_SANDBOX
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.runs.shared.criteria import NOT_RED
-from feature.grounds import Turn
-from forge.grounds import ONE, TWO, Document, Grounds, Node, Run, part, planned, walked, worked
+from feature.grounds import Turn, call
+from forge.grounds import JOIN, ONE, TWO, Document, Grounds, Node, Run, part, planned, refined, walked, worked
 
 pytestmark = [pytest.mark.timeout(400), NEEDS_SANDBOX]
 
@@ -80,3 +80,42 @@ def test_a_criterion_without_evidence_comes_back_to_the_worker_and_then_fails_th
 @pytest.mark.req("F2", "X1")
 def test_evidence_that_was_green_before_the_change_shows_no_new_behaviour(unmet: Run) -> None:
     assert NOT_RED in why(unmet, THREE)
+
+
+# --- a refinery that throws work away
+
+
+NO_CONFLICT_BEFORE = "files were changed that were neither in conflict nor named in `fixes`: parts/task-002"
+
+
+@pytest.fixture(scope="module")
+def dropped(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A refinery that deletes the work of a task: first in silence, then as a declared fix. Its twin joins both."""
+    grounds = Grounds.lay_out(tmp_path_factory.mktemp("dropped"), ONE, TWO, JOIN)
+    drop = call("run_in_terminal", command="rm parts/task-002")
+    grounds.does(JOIN, insisted(refined(drop)), sessions=2)
+    grounds.does(JOIN, insisted(refined(drop, fixes=["parts/task-002"])), attempt=2, sessions=2)
+    grounds.does(JOIN, attempt=3)
+    run = grounds.begin()
+    assert run.carry() is WatchEnd.COMPLETED, run.events("run.failed")
+    return run
+
+
+@pytest.mark.req("F4", "X1")
+def test_a_refinery_that_drops_a_branch_is_told_and_fails_and_its_honest_twin_joins_both(dropped: Run) -> None:
+    first, second = (dropped.outcomes()[f"refinery-001-{number}"] for number in (1, 2))
+    assert {first.status, second.status} == {OutcomeStatus.INVALID_ANSWER}
+    assert NO_CONFLICT_BEFORE in first.problems
+    assert "the work of task-002 is gone from parts/task-002" in first.problems
+    assert second.problems == ("the work of task-002 is gone from parts/task-002",)
+    assert [event["nextAttempt"] for event in dropped.events("task.retried", nodeId="refinery-001")] == [2, 3]
+    assert dropped.parts() == {"task-001", "task-002"}
+
+
+@pytest.mark.req("F4", "X1")
+def test_the_criteria_of_joined_tasks_are_judged_again_on_the_joined_tree(dropped: Run) -> None:
+    with dropped.context() as context:
+        row = context.log.ledger.observation(dropped.run_id, "criteria:refinery-001:3")
+    assert row is not None
+    assert row.holds
+    assert [each["check"] for each in row.detail["judged"]] == ["ac-1", "ac-2"]

@@ -42,6 +42,7 @@ from fairwitness.runs.dispatch import DispatchDeps, Dispatched
 from fairwitness.runs.dispatch.budget_account import ENDED, STARTED
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.criteria import TaskCriteria
+from fairwitness.runs.forge.joins import Joins
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.worker import ForgeWorker
 from fairwitness.runs.shared.agent_calls import AgentCaller
@@ -270,7 +271,8 @@ class Workshop:
 
     def worker(self) -> ForgeWorker:
         criteria = TaskCriteria(self._verify_deps(self.runner), self.log)
-        return ForgeWorker(self.caller, self.log, self.store, self.repository, criteria)
+        joins = Joins(self.repository, self.worktrees.shadow, self.log)
+        return ForgeWorker(self.caller, self.log, self.store, self.repository, criteria, joins)
 
     def work(self, node: str, attempt: int = 1, *conflicts: str, **more: Any) -> Worked:
         """One attempt of a node by its recorded agent."""

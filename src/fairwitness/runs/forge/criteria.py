@@ -30,8 +30,10 @@ from fairwitness.rules.criteria import (
     own_place_problem,
 )
 from fairwitness.rules.feature_plan import is_test_file
+from fairwitness.runs.forge.joins import is_join_of
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.walkthroughs import walkthrough_of
+from fairwitness.runs.graph.attempts import HELP
 from fairwitness.runs.shared.criteria import NOT_RED, CriteriaQuestion, changed_files, discovered, judge, proposals_of
 from fairwitness.verify.cascade import pair_checks
 from fairwitness.verify.subject import VerifyDeps
@@ -71,17 +73,27 @@ class TaskCriteria:
         self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate, stop: threading.Event
     ) -> tuple[str, ...]:
         """Run what judges the criteria of an attempt; return sentences about what is unmet, unjudged or untested."""
-        task = self.task(order.node)
-        if task is None:
+        is_join = is_join_of(self._log, order)
+        task = None if order.conflict is not None else self.task(order.node)
+        evidence = _evidence(task, walkthrough_of(self._log, order.node, order.attempt)) if task is not None else ()
+        criteria = task.acceptance_criteria if task is not None else ()
+        name = order.node
+        if is_join:  # what the joined tasks promise must hold on the joined tree
+            joined = [(member.node, member.attempt) for member in order.includes]
+            if order.conflict is not None:
+                joined, name = [(order.node, order.attempt)], f"{order.node}--{HELP}"
+            again = tuple(each for node, attempt in joined for each in self._commands_of(node, attempt))
+            criteria, evidence = (*criteria, *(each.criterion for each in again)), (*evidence, *again)
+        if not criteria:
             return ()
-        said = walkthrough_of(self._log, order.node, order.attempt)
         own = self._own_change(prepared, candidate.tree)
-        is_code = needs_new_test(own.files, is_waived=self._is_waived(task))
+        is_waived = task is None or is_join or self._is_waived(task)
+        is_code = needs_new_test(own.files, is_waived=is_waived)
         asked = CriteriaQuestion(
-            task=order.node,
+            task=name,
             round=order.attempt,
-            criteria=task.acceptance_criteria,
-            judgements=_evidence(task, said),
+            criteria=criteria,
+            judgements=evidence,
             base=self._side(prepared.base),
             head=self._side(candidate.commit),
             who=_WHO,
@@ -93,6 +105,13 @@ class TaskCriteria:
         if is_code and order.includes and not missing and not any(is_test_file(file.path) for file in own.files):
             return (NOT_RED,)  # the test that fails at the base belongs to a task that this one began with
         return missing
+
+    def _commands_of(self, node: str, attempt: int) -> Iterator[CriterionJudgement]:
+        """Yield the criteria of a task that commands judge; places in a text move when it is joined with others."""
+        task = self.task(node)
+        for each in () if task is None else _evidence(task, walkthrough_of(self._log, node, attempt)):
+            if each.command is not None:
+                yield each.model_copy(update={"criterion": f"{node}: {each.criterion}"})
 
     def objections(
         self, order: AttemptOrder, prepared: AttemptStart, folder: Path, answer: Mapping[str, Any]

@@ -24,6 +24,7 @@ from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched,
 from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, SpawningAgent, helper_tools, spec_sections
+from fairwitness.runs.forge.joins import Joins
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrough
@@ -61,10 +62,11 @@ class ForgeWorker:
         store: Store,
         repository: Repository,
         criteria: TaskCriteria,
+        joins: Joins,
     ) -> None:
         """`store` holds the run's own files."""
         self._caller, self._log, self._store, self._repository = caller, log, store, repository
-        self._criteria = criteria
+        self._criteria, self._joins = criteria, joins
         self._layout = ForgeLayout(log.run_id)
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
@@ -83,9 +85,10 @@ class ForgeWorker:
             return self._beside(brief, context, wanted), equipped
 
         def objections(answer: dict[str, Any]) -> tuple[str, ...]:
-            if role is Role.REFINERY or order.conflict is not None:
+            if order.conflict is not None:
                 return ()
-            return self._criteria.objections(order, prepared, folder, answer)
+            joined = self._joins.objections(order, prepared, folder, answer) if role is Role.REFINERY else ()
+            return (*joined, *self._criteria.objections(order, prepared, folder, answer))
 
         position = DispatchPosition(STEP, task=order.node, attempt=order.attempt)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, equip=equip)
@@ -208,7 +211,8 @@ class ForgeWorker:
         answer = _returned(role, done)
         if answer is not None:
             changed = [each.path for each in done.changed]
-            keep_walkthrough(self._log, self._store, self._layout, order, answer.walkthrough, changed)
+            fixes = [each.path for each in answer.fixes] if isinstance(answer, RefineryReturn) else ()
+            keep_walkthrough(self._log, self._store, self._layout, order, answer.walkthrough, changed, fixes)
         if role is Role.REFINERY and done.outcome.status is not OutcomeStatus.REFUSED:
             asked = self._asked_for(done)
             if asked:
