@@ -12,9 +12,10 @@ from app.autopilot_grounds import failed as phase_failed
 from app.autopilot_grounds import tell as tell_autopilot
 from app.report_ledgers import FeatureWalk, going
 from cli.runner import fairwitness
-from fairwitness.app.views.gates import one_gate, run_gates
+from fairwitness.app.views.gates import GateView, one_gate, run_gates
 from fairwitness.contracts.common.decisions import Replan
 from fairwitness.contracts.common.evidence import CheckRow, EvidenceQuery, Observation, Tally
+from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.errors import UsageError
 from fairwitness.rules.gates import task_gates
@@ -72,6 +73,36 @@ def test_the_gates_of_a_task_without_a_single_row_are_explained(tmp_path: Path) 
             assert view.task == "task-09"
     answers = assert_gates_are_explained(tmp_path)
     assert answers["EG-1.task-09"]["because"] == "nothing was run before the change"
+
+
+@pytest.mark.req("P7")
+def test_a_gate_is_found_by_every_name_that_a_screen_shows() -> None:
+    query = EvidenceQuery(sql="SELECT 1", values=())
+    opened = {gate: Open(gate=gate, evidence=(), count=1, threshold=1, query=query) for gate in Gate}
+    shut = Blocked(
+        gate=Gate.CHANGE_HOLDS, missing=("tests",), because="tests failed", count=0, threshold=1, query=query
+    )
+    views = (
+        GateView("task-01", 1, opened[Gate.CHANGE_HOLDS]),
+        GateView("task-01", 0, opened[Gate.BASELINE_EXISTS]),
+        GateView("task-01", 1, opened[Gate.VERIFICATION_SUFFICIENT]),
+        GateView("task-02", 1, shut),
+        GateView("task-02", 0, opened[Gate.BASELINE_EXISTS]),
+        GateView("till-design-review", 1, opened[Gate.NO_BLOCKER]),
+    )
+    for pasted, name in {
+        "task-01": "EG-2:task-01",
+        "verify:task-01": "verify:task-01",
+        "task-02": "verify:task-02",
+        "EG-2:task-02": "verify:task-02",
+        "EG-2.task-02": "verify:task-02",
+        "design-review": "EG-4:till-design-review",
+        "EG-4:design-review": "EG-4:till-design-review",
+        "EG-4": "EG-4:till-design-review",
+    }.items():
+        assert one_gate("run-1", views, pasted).name == name, pasted
+    with pytest.raises(UsageError, match="'EG-1' could be EG-1:task-01 or EG-1:task-02"):
+        one_gate("run-1", views, "EG-1")
 
 
 @pytest.mark.req("P7")

@@ -18,7 +18,7 @@ from support.state import own_state
 _SHORT = Script(calls={"step-0-1-intake-1": worries(Severity.BLOCKER)})
 _LINES = """\
    1  advance    the run begins
-   2  halt       a blocker is never outvoted, deferred or retried: the request cannot be met as it stands
+   2  halt       a reported blocker is final: the request cannot be met in its current form
 """
 
 

@@ -159,14 +159,14 @@ FAILING = {
 }
 """Who fails for good, in the order in which the run comes to them."""
 REASONS = {
-    "intake": "it failed for good: intake (schema_violation)",
+    "intake": "the step failed and no retry is left: intake (schema_violation)",
     "architecture": "too few researchers are done: 1 of 4",
-    "spec": "it failed for good: spec (schema_violation)",
-    "designer": "it failed for good: designer (schema_violation)",
+    "spec": "the step failed and no retry is left: spec (schema_violation)",
+    "designer": "the step failed and no retry is left: designer (schema_violation)",
     "design reviewer": f"fewer than three reviewers judged the design: {SENTINEL}",
-    "planner": "it failed for good: planner (schema_violation)",
-    "implementer": f"it failed for good: {TASK} (schema_violation)",
-    "verifier": f"it failed for good: {TASK} (schema_violation)",
+    "planner": "the step failed and no retry is left: planner (schema_violation)",
+    "implementer": f"the step failed and no retry is left: {TASK} (schema_violation)",
+    "verifier": f"the step failed and no retry is left: {TASK} (schema_violation)",
     "code reviewer": f"fewer than three reviewers judged the code: {SENTINEL}",
 }
 FILES = {

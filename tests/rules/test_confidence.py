@@ -79,15 +79,15 @@ def test_the_whole_table_of_one_trouble() -> None:
             "one Critical left: Low at most Low: 1 open finding of severity Critical",
             "one Major left: Medium at most Medium: 1 open finding of severity Major",
             "one Minor left: High",
-            "fewer_researchers: Medium at most Medium: the run continued with less: fewer researchers",
+            "fewer_researchers: Medium at most Medium: the run was degraded: fewer researchers",
             "knowledge_failed: High",
-            "tier3_infeasible: Medium at most Medium: the run continued with less: tier3 infeasible",
-            "single_model: Medium at most Medium: the run continued with less: single model",
-            "design_not_approved: Medium at most Medium: the run continued with less: design not approved",
-            "replan_exhausted: Low at most Low: the run continued with less: replan exhausted",
-            "review_exhausted: Low at most Low: the run continued with less: review exhausted",
-            "sandbox_tier: Medium at most Medium: the run continued with less: sandbox tier",
-            "unseen_review: Medium at most Medium: the run continued with less: unseen review",
+            "tier3_infeasible: Medium at most Medium: the run was degraded: tier3 infeasible",
+            "single_model: Medium at most Medium: the run was degraded: single model",
+            "design_not_approved: Medium at most Medium: the run was degraded: design not approved",
+            "replan_exhausted: Low at most Low: the run was degraded: replan exhausted",
+            "review_exhausted: Low at most Low: the run was degraded: review exhausted",
+            "sandbox_tier: Medium at most Medium: the run was degraded: sandbox tier",
+            "unseen_review: Medium at most Medium: the run was degraded: unseen review",
         ]
     )
 
@@ -105,8 +105,8 @@ def test_the_worst_limit_holds_and_every_reason_is_told() -> None:
     assert graded.because == (
         "at most Medium: 2 of 3 reviewers approve",
         "at most Medium: 2 open findings of severity Major",
-        "at most Medium: the run continued with less: single model",
-        "at most Low: the run continued with less: review exhausted",
+        "at most Medium: the run was degraded: single model",
+        "at most Low: the run was degraded: review exhausted",
     )
 
 

@@ -79,7 +79,7 @@ def _limits(facts: ConfidenceFacts) -> Iterator[tuple[Confidence, str]]:
             yield FINDING_AT_MOST[severity], f"{findings} of severity {severity.value}"
     for degradation in Degradation:
         if degradation in facts.degradations:
-            yield AT_MOST[degradation], f"the run continued with less: {degradation.value.replace('_', ' ')}"
+            yield AT_MOST[degradation], f"the run was degraded: {degradation.value.replace('_', ' ')}"
 
 
 def may_commit(level: Confidence) -> bool:

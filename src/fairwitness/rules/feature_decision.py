@@ -207,7 +207,9 @@ def _pushback(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
     if unfinished is not None:
         return unfinished
     if facts.concerns is Severity.BLOCKER:
-        return _routed(facts, policy, RouteOutcome.BLOCKER, step=step, detail="the request cannot be met as it stands")
+        return _routed(
+            facts, policy, RouteOutcome.BLOCKER, step=step, detail="the request cannot be met in its current form"
+        )
     if facts.concerns is None:
         return _routed(facts, policy, RouteOutcome.DONE, step=step)
     return _at_gate(facts, policy, step)
@@ -218,7 +220,7 @@ def _at_gate(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
     chosen = default_choice(gate)
     if facts.mode is ApprovalMode.AUTONOMOUS:
         return _routed(
-            facts, policy, RouteOutcome.DONE, step=step, detail="nobody is asked", auto_selected=chosen.value
+            facts, policy, RouteOutcome.DONE, step=step, detail="no approval is required", auto_selected=chosen.value
         )
     approval = facts.approval
     if approval is None or approval.gate is not gate or not approval.asked:
@@ -290,7 +292,7 @@ def _implement(facts: FeatureFacts, policy: Policy) -> Decision:
         detail = f"no baseline: {', '.join(names)}"
         return _routed(facts, policy, RouteOutcome.ERROR, step=Step.IMPLEMENT, detail=detail, gates=gates)
     return Retry(
-        reason="nobody knows yet what held before the change",
+        reason="the checks have not run before the change yet",
         gates=gates,
         step=Step.IMPLEMENT.value,
         what=RetryOf.BASELINE,

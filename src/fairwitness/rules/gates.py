@@ -92,7 +92,7 @@ def verification_sufficient(
         lacking.append(f"{short} more passing {'check' if short == 1 else 'checks'}")
         reasons.append(f"{len(counted)} of {depth.checks} checks passed")
     elif lacking:
-        reasons.append(f"not everything gave evidence: {', '.join(lacking)}")
+        reasons.append(f"checks without evidence: {', '.join(lacking)}")
     if not shut and not lacking:
         evidence = [row for row, worth in rows if worth in SATISFIES]
         return _open(Gate.VERIFICATION_SUFFICIENT, tally, evidence, count=len(counted), threshold=depth.checks)
@@ -192,7 +192,7 @@ def no_blocker(tally: Tally, *, round: int) -> Open | Blocked:
         Gate.NO_BLOCKER,
         tally,
         missing=[f"{name} without a blocker ({instance or 'no instance'})" for name, instance in blockers],
-        because="a blocker is never outvoted",
+        because="a reviewer reported a blocker, which approvals cannot outvote",
         count=len(blockers),
         threshold=0,
     )

@@ -41,7 +41,7 @@ def next_step(
             is_there = last.good and last.route is TriageRoute.VERIFY_ONLY
             return _step(StepName.VERIFY if is_there else StepName.RESEARCH, results)
         case StepName.RESEARCH:
-            return _step(StepName.PLAN, results) if last.good else _failed("the research came to nothing", last)
+            return _step(StepName.PLAN, results) if last.good else _failed("the research produced no result", last)
         case StepName.PLAN:
             return _step(StepName.PLAN_CHECK, results) if last.good else _failed("there is no plan", last)
         case StepName.PLAN_CHECK:
@@ -117,14 +117,14 @@ def _after_judge(
     last = results[-1]
     wants = last.recommendation
     if not last.good or wants is None:
-        return _ends(PhaseOutcome.FAILED, Recommendation.HALT, _first(last, "the judge has no word that counts"))
+        return _ends(PhaseOutcome.FAILED, Recommendation.HALT, _first(last, "the judge gave no valid verdict"))
     if wants in (Recommendation.ROLLBACK, Recommendation.HALT):
         return _ends(PhaseOutcome.FAILED, wants, _first(last, f"the judge asks for {wants.value}"))
     verified = next((each for each in reversed((*repeated, *results)) if each.step is StepName.VERIFY), None)
     if wants is Recommendation.DEBUG or (verified is not None and not verified.good):
         return _repaired_or_failed((*repeated, *results), results, retries, settings)
     if verified is not None and verified.defers:
-        return _ends(PhaseOutcome.NEEDS_HUMAN_VERIFICATION, Recommendation.PROCEED, "a person has to look at it")
+        return _ends(PhaseOutcome.NEEDS_HUMAN_VERIFICATION, Recommendation.PROCEED, "a person must verify it")
     return _step(StepName.RATE, results)
 
 
@@ -132,12 +132,12 @@ def _after_rate(
     asked: PhasePass, last: StepResult, retries: Retries, settings: BreakerSettings, results: Sequence[StepResult]
 ) -> PassMove:
     if not last.good or last.score_tenths is None:
-        return _failed("it has no score that counts", last)
+        return _failed("the phase has no valid score", last)
     degraded = after_low_score(last.score_tenths, _spent(results, retries), settings)
     if asked.kind is PassKind.WHOLE and degraded is LowScoreMove.REPLAN:
         return _step(StepName.RESEARCH, results)
     if asked.kind is PassKind.WHOLE and degraded is LowScoreMove.FAIL_PHASE:
-        why = f"its score is {last.score_tenths / 10}, and replanning is spent"
+        why = f"its score is {last.score_tenths / 10} and no replanning is left"
         return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, why)
     return _ends(PhaseOutcome.COMPLETED, Recommendation.PROCEED, "all steps are done")
 

@@ -160,9 +160,9 @@ class Situation(StrEnum):
 
     BLOCKER = "a reviewer found a blocker"
     INCOMPLETE = "a verdict is missing"
-    NO_MAJORITY = "too few approve"
-    SECURITY_DISSENT = "enough approve, but a reviewer wants security revised"
-    DISSENT = "enough approve; a reviewer wants something else revised"
+    NO_MAJORITY = "too few approvals"
+    SECURITY_DISSENT = "enough reviewers approve, but one requests a security change"
+    DISSENT = "enough reviewers approve; one requests another change"
     UNANIMOUS = "all approve"
 
 

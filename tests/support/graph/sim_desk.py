@@ -29,7 +29,7 @@ BUDGET_USED_UP = BudgetHalt(
     reason="the budget is used up",
     refused=OverBudget(level=BudgetLevel.RUN, what=Resource.TOKENS, cap=5, used=5, asked=1),
 )
-TAKEN_OUT = "somebody took merged work out of the target"
+TAKEN_OUT = "merged work was removed from the target"
 
 
 class SimBench:

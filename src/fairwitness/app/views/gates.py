@@ -40,6 +40,10 @@ BY_EVENTS = (Gate.PERSON_APPROVES, Gate.PHASE_PASSES)
 """The gates that events answer, not rows of evidence."""
 
 
+_DECIDING = (Gate.VERIFICATION_SUFFICIENT, Gate.CHANGE_HOLDS)
+"""The gates that decide about a task, in the order in which they are preferred."""
+
+
 @dataclass(frozen=True, slots=True)
 class EarlierAnswer:
     """What a gate answered earlier in the run."""
@@ -70,6 +74,13 @@ class GateView:
         """Every name by which it can be asked for: as listed, as events write it, and short."""
         short = self.task if self.answer.gate is Gate.PERSON_APPROVES else self.answer.gate.value
         return (self.name, self.name.replace(":", ".", 1), short)
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """Names that screens show and that several gates may have: what it is about, and EG-2 for a verified change."""
+        subjects = {self.task, *(end[1:] for end in _REVIEWS if self.task.endswith(end))}
+        kinds = {self.answer.gate.value, *(("EG-2",) if self.answer.gate is Gate.CHANGE_HOLDS else ())}
+        return (*subjects, *(f"{kind}{sign}{about}" for kind in kinds for about in subjects for sign in ":."))
 
     def plain(self) -> dict[str, Any]:
         """Return the view as plain values."""
@@ -255,8 +266,16 @@ def _phase_answers(event: Envelope, phase: str) -> Iterator[_Answer]:
 
 
 def one_gate(run_id: str, views: tuple[GateView, ...], wanted: str) -> GateView:
-    """Return the named gate: `EG-2:task-03` (events write `EG-2.task-03`), or `EG-2` if only one task has it."""
+    """Return the named gate: `EG-2:task-03` (events write `EG-2.task-03`), or `EG-2` if only one task has it.
+
+    `task-03` is its only blocked gate, or else the one that decides about it.
+    """
     fitting = [view for view in views if wanted in view.names]
+    if not fitting:
+        fitting = [view for view in views if wanted in view.other_names]
+        blocked = [view for view in fitting if isinstance(view.answer, Blocked)]
+        deciding = [view for gate in _DECIDING for view in fitting if view.answer.gate is gate]
+        fitting = next((some for some in (blocked, deciding[:1]) if len(some) == 1), fitting)
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:

@@ -134,7 +134,7 @@ class LandedMember(Contract):
 
 
 class TargetMove(Contract):
-    """The target branch was moved by somebody else."""
+    """The target branch was moved by another process."""
 
     expected: Commit
     found: Commit | None

@@ -170,7 +170,7 @@ class ForgeRunner(GraphRunner):
             lost = self._joins.lost_from(left)
             return end.model_copy(update={"completed": False, "reason": "; ".join(lost)}) if lost else end
         kept = quarantine.keep(repository, self.run_id, "target", left)
-        reason = f"somebody took merged work out of the target; it is kept at {kept.ref}"
+        reason = f"merged work was removed from the target; it is kept at {kept.ref}"
         return end.model_copy(update={"completed": False, "reason": reason})
 
     def _write_events(self, events: Iterator[EventData]) -> None:

@@ -74,7 +74,7 @@ class AttemptRunner:
         tip = self._repo.worktrees.tip(worktree)
         if tip is None or (tip != prepared.start and not self._is_ours(tip, prepared.start, message)):
             raise GitFailed(
-                f"{worktree.branch} was moved by somebody else" if tip else f"{worktree.branch} was removed",
+                f"{worktree.branch} was moved by another process" if tip else f"{worktree.branch} was removed",
                 next_step="leave the branches of a running run alone; its commits are kept",
             )
         if tip == prepared.start:

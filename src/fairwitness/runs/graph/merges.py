@@ -59,7 +59,7 @@ class MergeRunner:
         if not repository.is_ancestor(left, onto):
             kept = quarantine.keep(repository, self._run_id, f"target-{order.batch}", left)
             halt = (
-                f"somebody took merged work out of {order.target}; it is kept at {kept.ref} "
+                f"merged work was removed from {order.target}; it is kept at {kept.ref} "
                 f"(git branch -f {order.target} {left[:12]} puts it back)"
             )
             return Stack(
