@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from fairwitness.app.assembly.engine import FLOWS, EngineCallback, RunnerFactory, build_engine
+from fairwitness.app.assembly.engine import FLOWS, EngineCallback, RemarkCallback, RunnerFactory, build_engine
 from fairwitness.app.leftovers import remove_leftovers
 from fairwitness.app.run_records.feature import ANSWERED, answered_keys, resume_feature
 from fairwitness.app.views.detail import (
@@ -92,9 +92,11 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
 
 @asynccontextmanager
-async def engine_at(root: Path, *, worker: bool, on_event: EngineCallback | None = None) -> AsyncIterator[DbosEngine]:
+async def engine_at(
+    root: Path, *, worker: bool, on_event: EngineCallback | None = None, on_remark: RemarkCallback | None = None
+) -> AsyncIterator[DbosEngine]:
     """Open the engine of a repository; its errors become `NotReady`."""
-    engine = build_engine(root, on_event=on_event)
+    engine = build_engine(root, on_event=on_event, on_remark=on_remark)
     try:
         if worker:
             await asyncio.to_thread(remove_leftovers, Repository.open(root))
@@ -224,8 +226,11 @@ def drive(root: Path, followed: FollowedRun, show: ShowCallback) -> WatchEnd | i
 
 
 async def _drive(root: Path, followed: FollowedRun, show: ShowCallback) -> WatchEnd | int:
+    def remark(text: str) -> None:
+        followed.note = f"remark: {text}"
+
     with stop_on_signals() as stop:
-        async with engine_at(root, worker=True) as engine:
+        async with engine_at(root, worker=True, on_remark=remark) as engine:
             await _start(engine, root, followed.view)
             try:
                 end = await _follow(engine, followed, show, stop)
