@@ -19,6 +19,7 @@ from app.autopilot_grounds import (
     started,
     tell,
 )
+from fairwitness.app.runs.drive import LAST_EVENT_S, needed_silence_s
 from fairwitness.app.views.autopilot import (
     all_metrics,
     next_autopilot_command,
@@ -120,6 +121,18 @@ def test_a_pause_is_no_end_and_a_failure_is_one(top: Path) -> None:
     tell(top, failed("1"), halted("over budget: 9 of 8 tokens"))
     assert line(top)[:2] == ("failed", True)
     assert end(top) == (WatchEnd.BUDGET, f"fairwitness autopilot report {RUN}")
+
+
+@pytest.mark.req("A19", "P16")
+def test_silence_alone_never_leaves_a_run_with_a_deferred_phase_to_a_person(top: Path) -> None:
+    """It still has to write its report, and a process that takes it up after a kill is silent meanwhile."""
+    begun(top)
+    tell(top, started("1"), deferred("1"))
+    with follow_run(top, RUN) as run:
+        assert needed_silence_s(run.view) is None
+        tell(top, paused())
+        run.news()
+        assert needed_silence_s(run.view) == LAST_EVENT_S
 
 
 def test_the_board_shows_phases_with_step_score_and_tokens(top: Path) -> None:
