@@ -1,13 +1,16 @@
 """Who judges a phase is told what was demanded and what the harness ran; what is unchanged is not judged again."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from autopilot.grounds import Grounds
+from autopilot.grounds import Document, Grounds, part
 from autopilot.loops import history, scored
 from fairwitness.app.views.run import WatchEnd
+from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
+from feature.grounds import call
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -59,3 +62,31 @@ def test_lost_remediations_leave_the_score_and_end_the_phase(tmp_path: Path) -> 
     assert run.carry() is WatchEnd.COMPLETED
     assert run.state().circuit_breaker.state is BreakerPosition.CLOSED
     assert (run.state().phases["1"].force_incomplete, run.statuses()["1"]) == (True, "completed")
+
+
+def claims(*commands: str) -> Callable[[Document], Document]:
+    """An executor's answer that names these commands."""
+
+    def said(good: Document) -> Document:
+        good["evidence"][0]["commands_run"] = list(commands)
+        return good
+
+    return said
+
+
+@pytest.mark.req("A3", "A20")
+def test_a_result_of_a_command_that_did_not_run_is_no_answer_and_one_that_ran_is(tmp_path: Path) -> None:
+    grounds = Grounds.lay_out(tmp_path, tasks={1: ("part", "other")})
+    grounds.plays("p1-part-1", claims("python3 -m pytest -q -> 400 passed"), insists=True)
+    ran = call("run_in_terminal", command="sh check.sh parts/first")
+    grounds.plays("p1-other-1", claims("sh check.sh parts/first -> OK"), calls=[part("1-other"), ran])
+    run = grounds.begin()
+    run.carry()
+    outcomes = run.outcomes()
+    lied = outcomes["p1-part-1"]
+    assert lied.status is OutcomeStatus.INVALID_ANSWER
+    assert lied.problems == (
+        "“python3 -m pytest -q” is said to have passed, but it was not run in this session; run it, or leave it out",
+    )
+    assert outcomes["p1-other-1"].status is OutcomeStatus.OK
+    assert "1-other" in run.parts()

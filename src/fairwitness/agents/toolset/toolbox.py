@@ -85,6 +85,7 @@ class Toolbox:
         self.surroundings = surroundings
         self._terminal = Terminal(worktree, runner, surroundings, writable=POLICIES[role].source)
         self._denials: list[Denial] = []
+        self._ran: list[str] = []
         self._files, self._commands = asyncio.Semaphore(1), asyncio.Semaphore(COMMANDS_AT_ONCE)
         self._pool = ThreadPoolExecutor(max_workers=1 + COMMANDS_AT_ONCE, thread_name_prefix="fairwitness-tools")
         self._working: dict[asyncio.Future[str], threading.Event] = {}
@@ -94,6 +95,11 @@ class Toolbox:
     def denials(self) -> tuple[Denial, ...]:
         """All denials so far."""
         return tuple(self._denials)
+
+    @property
+    def ran(self) -> tuple[str, ...]:
+        """The commands and the names of checks that were allowed to run so far."""
+        return tuple(self._ran)
 
     def offered(self) -> tuple[ToolSpec, ...]:
         """Return the tools of the role that can be answered; a model is shown no others."""
@@ -162,6 +168,10 @@ class Toolbox:
             raise ToolFailed(f"{name} is not available here")
         arguments = given.read_arguments(tool, args, self._veil.relative)
         self._require(given.as_judged(tool, arguments))
+        if isinstance(arguments, given.RunInTerminal):
+            self._ran.append(arguments.command)
+        if isinstance(arguments, given.RunCheck):
+            self._ran.append(arguments.check)
         if tool in self._sources:
             return await self._from_source(tool, arguments)
         if isinstance(arguments, given.RunInTerminal) and self._git is not None and arguments.argv[0] == "git":

@@ -13,7 +13,7 @@ from fairwitness.contracts.autopilot.audit import GapDetail
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
-from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask
+from fairwitness.contracts.autopilot.plan import PhasePlan, PlanCriterion, PlanTask
 from fairwitness.contracts.autopilot.returns import ResearcherReturn
 from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase, Requirement
 from fairwitness.contracts.autopilot.verification import VerifierReturn
@@ -89,16 +89,20 @@ def executed_sections(executed: Sequence[ExecutionResult], proven: Sequence[str]
     )
 
 
+def _indented(text: str) -> Iterator[str]:
+    yield from (f"      {line}" for line in text.splitlines())
+
+
 def _run_lines(run: ExecutionResult) -> Iterator[str]:
     """Yield a command and its result; the lines of a command stay as they are."""
     yield f"- {run.criterion}"
-    yield from (f"      {line}" for line in run.command.splitlines())
+    yield from _indented(run.command)
     code = "" if run.exit_code is None else f", exit code {run.exit_code}"
     yield f"  {run.assessment.value}{code}, {run.duration_ms} ms"
     for name, output in (("stdout", run.stdout_truncated), ("stderr", run.stderr_truncated)):
         if output.strip():
             yield f"  {name}:"
-            yield from (f"      {line}" for line in output.splitlines())
+            yield from _indented(output)
 
 
 def change_section(diff: str) -> PromptSection:
@@ -231,8 +235,9 @@ class ReviewBriefs:
         *,
         items: Sequence[PathItem] = (),
         problems: Sequence[str] = (),
+        executed: Sequence[ExecutionResult] = (),
     ) -> Brief:
-        """Return the brief for checking one task: the task, or the listed deficiencies, and the diff."""
+        """Return the brief for checking one task: the task or the deficiencies, the diff, and what the harness ran."""
         name = node if task is None else task.id
         return self._brief(
             f"{node}-{attempt}-check-{k}",
@@ -243,6 +248,7 @@ class ReviewBriefs:
                 *work_sections(task, items, problems),
                 *self._demanded(_phase_of(node), None if task is None else task.requirements),
                 change_section(diff),
+                *(executed_sections(executed) if executed else ()),
             ),
             scope=self._looking(),
             known={"task_id": name},
@@ -417,11 +423,20 @@ class AutopilotBriefs(ReviewBriefs):
         writes: Sequence[str],
         *,
         before: tuple[PromptSection, ...] = (),
+        criteria: Sequence[PlanCriterion] = (),
     ) -> Brief:
-        """Return the brief for a task, or for the items of a cycle; `before` describes an earlier attempt."""
+        """Return the brief for a task, or for the items of a cycle; `before` describes an earlier attempt.
+
+        `criteria` are those that must still hold after a cycle.
+        """
         name = node if task is None else task.id
         events = f"Carry out {name}." if task is not None else "Fix every listed point, and nothing else."
-        boxes = (*work_sections(task, items, ()), *before)
+        held = [line for each in criteria for line in (f"- {each.criterion}", *_indented(each.command))]
+        boxes = (
+            *work_sections(task, items, ()),
+            *text_section("The criteria of the phase, which must hold after you", "\n".join(held)),
+            *before,
+        )
         requirements = None if task is None else task.requirements
         return self._work(node, attempt, Role.EXECUTOR, events, boxes, writes, name, requirements)
 

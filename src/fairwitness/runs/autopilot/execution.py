@@ -16,6 +16,7 @@ from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepFailureCause
 from fairwitness.contracts.autopilot.passes import PassKind, PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import ExecuteStep, PhaseSteps, TaskRecord, TaskStatus
+from fairwitness.contracts.autopilot.plan import PlanCriterion
 from fairwitness.contracts.autopilot.returns import DebuggerReturn, ExecutorReturn
 from fairwitness.contracts.autopilot.trace import TraceAction
 from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
@@ -32,7 +33,7 @@ from fairwitness.rules.breaker import may_retry
 from fairwitness.rules.claims import mini_differences
 from fairwitness.runs.autopilot import task_checks
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
-from fairwitness.runs.autopilot.commands import CommandHarness
+from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand
 from fairwitness.runs.autopilot.context import VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.failed_work import FailedWork
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event, pass_name
@@ -219,7 +220,9 @@ class NodeExecutor:
         before = self._failed.attempt(node, order.attempt, job.prepared.base, conflicts)
         if node.items:
             before = (*self._phase_before(), *before)
-        return self._briefs.executor(node.id, order.attempt, node.task, node.items, writes, before=before)
+        return self._briefs.executor(
+            node.id, order.attempt, node.task, node.items, writes, before=before, criteria=node.criteria
+        )
 
     def _phase_before(self) -> tuple[PromptSection, ...]:
         """Return what is known of the work on the phase before this graph; a graph of no pass has none."""
@@ -284,7 +287,7 @@ class NodeExecutor:
         """Run the task's commands and its mini-verifier, and record where claims differ from the results."""
         node, order = job.node, job.order
         runs = await self._run(job, course, number)
-        brief = await run_blocking(self._check_brief, job, course, number)
+        brief = await run_blocking(self._check_brief, job, course, number, runs)
         check = answer(await self._ask(job, course, brief), MiniVerifierReturn)
         course.check = check if isinstance(check, MiniVerifierReturn) else None
 
@@ -297,16 +300,20 @@ class NodeExecutor:
             await run_blocking(note, Role.MINI_VERIFIER, mini_differences(course.check, runs))
         return runs, check
 
-    def _check_brief(self, job: NodeJob, course: AttemptProgress, number: int) -> Brief:
-        """Return the brief with the task and the change, without any claim about them."""
+    def _check_brief(
+        self, job: NodeJob, course: AttemptProgress, number: int, runs: tuple[ExecutionResult, ...]
+    ) -> Brief:
+        """Return the brief with the task, the change and what the harness ran, without any claim about them."""
         node = job.node
         diff = self._briefs.diff(course.start, course.tree)
-        return self._briefs.mini_verifier(node.id, job.order.attempt, number, node.task, diff, items=node.items)
+        return self._briefs.mini_verifier(
+            node.id, job.order.attempt, number, node.task, diff, items=node.items, executed=runs
+        )
 
     async def _run(self, job: NodeJob, course: AttemptProgress, number: int) -> tuple[ExecutionResult, ...]:
-        if job.node.task is None:
+        if job.node.task is None and not job.node.criteria:
             return ()
-        scope, commands = f"{job.id}-{number}", task_checks.task_commands(job.node.task)
+        scope, commands = f"{job.id}-{number}", _commands(job.node)
         runs = await run_blocking_stoppable(lambda stop: self._harness.run_all(scope, commands, course.tree, stop=stop))
         course.milliseconds += sum(run.duration_ms for run in runs)
         return runs
@@ -341,6 +348,13 @@ class NodeExecutor:
         course.tree = self._shadow.compose(course.tree, {path: left.get(path) for path in paths})
         paths.update(course.changed)
         course.changed = tuple(path for path in sorted(paths) if left.get(path) != start.get(path))
+
+
+def _commands(node: TaskNode) -> tuple[CriterionCommand, ...]:
+    """Return what the harness runs for a node: the commands of its task, or those of the phase for a cycle."""
+    if node.task is not None:
+        return task_checks.task_commands(node.task)
+    return tuple(CriterionCommand(each.criterion, each.command) for each in node.criteria)
 
 
 RunGraph = Callable[[int], Awaitable[GraphEnd]]
@@ -383,7 +397,10 @@ def _of_phase(context: AutopilotContext, phase: str) -> tuple[int, ...]:
 def _nodes(context: AutopilotContext, phase_pass: PhasePass) -> tuple[TaskNode, ...]:
     if phase_pass.kind is PassKind.CYCLE:
         name = f"p{phase_pass.phase}-cycle"
-        return (TaskNode(id=name, role=Role.EXECUTOR, task=None, items=phase_pass.items, problems=(), wave=1),)
+        criteria = tuple(
+            PlanCriterion(criterion=each, command=command) for each, command in context.criteria(phase_pass)
+        )
+        return (TaskNode(id=name, role=Role.EXECUTOR, items=phase_pass.items, criteria=criteria),)
     return tuple(
         TaskNode(
             id=f"p{phase_pass.phase}-{task.id}", role=Role.EXECUTOR, task=task, items=(), problems=(), wave=task.wave

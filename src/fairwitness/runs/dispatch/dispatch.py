@@ -123,7 +123,7 @@ async def driven(
 
     def check(answer: dict[str, Any]) -> tuple[str, ...]:
         unread = (UNREAD,) if is_unread(parts.spec.role, opened, deps.probe.tier) else ()
-        return (*unread, *deps.check(answer))
+        return (*unread, *deps.check(answer), *deps.claims(answer, parts.tools.ran))
 
     job = AgentJob(
         spec=parts.spec,

@@ -29,6 +29,7 @@ from fairwitness.runs.dispatch.records import adopt
 from fairwitness.runs.dispatch.telemetry import status_of
 from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore
 from fairwitness.runs.shared.call_facts import call_facts
+from fairwitness.runs.shared.claimed_commands import claim_check
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 
 PUT_BACK: Final = "put-back"
@@ -165,6 +166,8 @@ class AgentCaller:
         """Call one agent once in a folder; `is_fresh` if the folder was made after any earlier try."""
         context = self.context
         deps = replace(self.deps_for(brief.role, brief.instance, folder, base), is_fresh=is_fresh)
+        if deps.probe.kind != "acp":  # an external agent runs commands in a terminal of its own
+            deps = replace(deps, claims=claim_check(brief))
         if equip is not None:
             context, deps = equip(brief, context, deps)
         return await dispatch(context, self._roles[brief.role], brief, position, deps, stop=stop)
