@@ -89,7 +89,9 @@ def _rated(
         ),
         steps=None
         if error is not None
-        else PhaseSteps(rate=_scored_step(score)),  # an incomplete scorecard is no score
+        else PhaseSteps(
+            rate=_scored_step(score, context.log.state().state.meta.pass_threshold)
+        ),  # an incomplete scorecard is no score
         output=path,
         error=error,
         score_gained=0 if error is not None else max(0, tenths(score) - _best(context, phase_pass.phase)),
@@ -107,8 +109,9 @@ def low_items(settled: SettledRating) -> tuple[str, ...]:
     )
 
 
-def _scored_step(score: float) -> RateStep:
-    return RateStep(status=CheckState.PASS, alignment_score=score, score_band=band_of(score))
+def _scored_step(score: float, threshold: float) -> RateStep:
+    status = CheckState.PASS if score >= threshold else CheckState.FAIL
+    return RateStep(status=status, alignment_score=score, score_band=band_of(score))
 
 
 def _shown(kept: PhaseRating) -> RatingReturn:
