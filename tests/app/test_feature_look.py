@@ -10,13 +10,15 @@ import pytest
 
 from app.report_ledgers import COMMIT, MOMENT, RUN, FeatureWalk, finished, going
 from fairwitness.app.views.feature import FeatureView
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.errors import EventsBroken
-from fairwitness.ledger.feature_summary import STEPS
+from fairwitness.ledger.feature_summary import LIGHT, NOT_ON_LIGHT, STEPS
 from fairwitness.ledger.summary import events_after
 from fairwitness.ledger.summary_event import SummaryEvent
+from fairwitness.rules.feature_paths import STEPS_OF
 from fairwitness.rules.fold_feature import fold_feature
 from rules.fold_streams import FEATURE, FEATURE_RUN, stream
 
@@ -63,6 +65,11 @@ def folded(walk: FeatureWalk) -> FeatureState:
 
 def test_the_steps_are_those_of_the_rules_in_their_order() -> None:
     assert list(STEPS) == [step.value for step in Step]
+
+
+def test_the_light_path_lacks_the_steps_that_the_rules_say() -> None:
+    assert {step.value for step in Step if step not in STEPS_OF[RunPath.LIGHT]} == NOT_ON_LIGHT
+    assert RunPath.LIGHT.value == LIGHT
 
 
 def test_the_whole_plan_is_there_before_anything_happened() -> None:

@@ -28,6 +28,7 @@ BEST: dict[str, Any] = {
     "whole_verified": True,
     "regressions": (),
     "red_before_too": (),
+    "reviewers": 3,
     "approvals": 3,
     "open_findings": (),
     "degradations": (),
@@ -42,7 +43,7 @@ def _facts(**differs: Any) -> ConfidenceFacts:
 def test_every_degradation_severity_and_count_has_its_limit() -> None:
     assert set(AT_MOST) == set(Degradation)
     assert set(FINDING_AT_MOST) == set(Severity)
-    assert set(APPROVALS_AT_MOST) == set(range(4))
+    assert set(APPROVALS_AT_MOST) == {(approve, count) for count in (1, 3) for approve in range(count + 1)}
 
 
 @pytest.mark.req("P11", "P17")
@@ -55,6 +56,7 @@ def test_the_whole_table_of_one_trouble() -> None:
         "red before and after": {"red_before_too": ("lint",)},
         **{f"{approvals} approvals": {"approvals": approvals} for approvals in range(4)},
         "not reviewed": {"approvals": None},
+        **{f"{count} approvals of one": {"approvals": count, "reviewers": 1} for count in range(2)},
         **{f"one {severity.value} left": {"open_findings": (severity,)} for severity in Severity},
         **{kind.value: {"degradations": (kind,)} for kind in Degradation},
     }
@@ -75,6 +77,8 @@ def test_the_whole_table_of_one_trouble() -> None:
             "2 approvals: Medium at most Medium: 2 of 3 reviewers approve",
             "3 approvals: High",
             "not reviewed: Low at most Low: the code was not reviewed",
+            "0 approvals of one: Low at most Low: 0 of 1 reviewers approve (light path)",
+            "1 approvals of one: Medium at most Medium: 1 of 1 reviewers approve (light path)",
             "one Blocker left: Low at most Low: 1 open finding of severity Blocker",
             "one Critical left: Low at most Low: 1 open finding of severity Critical",
             "one Major left: Medium at most Medium: 1 open finding of severity Major",
@@ -165,6 +169,7 @@ def test_the_facts_are_read_from_the_ledger() -> None:
         whole_verified=False,
         regressions=("lint",),
         red_before_too=("build", "tests"),
+        reviewers=3,
         approvals=2,
         open_findings=(Severity.MAJOR,),
         degradations=(Degradation.SINGLE_MODEL,),

@@ -27,6 +27,9 @@ STEPS: Mapping[str, str] = {
     "step-9": "commit",
 }
 """The steps of the pipeline and their names, in order; a test compares them with the rules."""
+FULL, LIGHT = "full", "light"
+NOT_ON_LIGHT = frozenset({"step-1", "step-1a", "step-2", "step-3", "step-3b", "step-8"})
+"""The steps that the light path lacks; a test compares them with the rules."""
 HARNESS = "orchestrator"
 """The role whose calls this program answers itself."""
 
@@ -163,6 +166,9 @@ class FeatureSummary:
         """How often the run was resumed, its decisions, refused tool calls, and the tokens of all finished calls."""
         self.slug = self.mode = self.base = self.decided = ""
         """`decided` is the reason of the last decision."""
+        self.path = FULL
+        self.left_path: str | None = None
+        """Why the run left the light path; None if it did not."""
         self.iteration = 1
         self.steps = {step: StepSummary(step) for step in STEPS}
         self.calls: dict[str, CallSummary] = {}
@@ -186,6 +192,9 @@ class FeatureSummary:
         match event.type:
             case "run_started":
                 self.slug, self.mode, self.base = str(data["slug"]), str(data["mode"]), str(data["base_commit"])
+                self.path = str(data.get("path", FULL))
+            case "path_changed":
+                self.path, self.left_path = str(data["path"]), str(data["reason"])
             case "run_resumed":
                 self.lives += 1
                 self.confidence = None
@@ -267,6 +276,7 @@ class FeatureSummary:
         """Return the pipeline as plain JSON values, without its calls."""
         return {
             **{name: getattr(self, name) for name in _SIMPLE},
+            **({} if self.path == FULL and self.left_path is None else {"path": [self.path, self.left_path]}),
             "steps": [[name, {field: getattr(step, field) for field in _STEP}] for name, step in self.steps.items()],
             "question": self.question,
             "gates": list(self.gates.values()),
@@ -278,6 +288,7 @@ class FeatureSummary:
         """Set everything from plain values; calls come in any order."""
         for name in _SIMPLE:
             setattr(self, name, plain[name])
+        self.path, self.left_path = plain.get("path", (FULL, None))
         for name, fields in plain["steps"]:
             step = self.steps.setdefault(name, StepSummary(name))
             for field in _STEP:

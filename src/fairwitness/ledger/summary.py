@@ -174,6 +174,13 @@ def last_events(database: Database, run_id: str, count: int, *, up_to: int | Non
     return _events(database.read, sql, run_id, *values, count)[::-1]
 
 
+def path_of(database: Database, run_id: str) -> str:
+    """Return the path of a feature run: `full`, or `light` while it is on the light path."""
+    sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.type IN (?, ?) ORDER BY e.seq DESC LIMIT 1"
+    last = _events(database.read, sql, run_id, "run_started", "path_changed")
+    return str(last[0].data.get("path", "full")) if last else "full"
+
+
 def graph_of(database: Database, run_id: str) -> dict[str, Any] | None:
     """Return the graph that a run started with, or None if the run has no graph."""
     rows = database.read("SELECT detail FROM observations WHERE run_id = ? AND key = 'graph'", (run_id,))

@@ -350,12 +350,20 @@ def _asked(facts: ReportFacts) -> Html:
                     ("Began", moment(view.began) if view is not None else None),
                     ("From commit", code(str(facts.order.get("base_commit") or "")[:12] or "not recorded")),
                     ("Mode", text(str(facts.order.get("mode") or ""), 40)),
+                    ("Path", _path(facts)),
                     ("Iterations", facts.feature.feature.iteration if facts.feature is not None else None),
                 )
             ),
             _answers(facts),
         )
     )
+
+
+def _path(facts: ReportFacts) -> Html | None:
+    if facts.feature is None:
+        return None
+    pipeline = facts.feature.feature
+    return text(pipeline.path if pipeline.left_path is None else f"{pipeline.path}: {pipeline.left_path}", 400)
 
 
 def _roadmap(facts: ReportFacts) -> Html:

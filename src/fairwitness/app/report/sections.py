@@ -327,7 +327,11 @@ def timeline_part(facts: ReportFacts) -> Html:
         more=f"fairwitness events {facts.run_id}",
     )
     visited = {visit.name for visit in facts.visits}
-    left = [name for step, name in STEPS.items() if step not in visited] if facts.feature is not None else []
+    skipped, left = list[str](), list[str]()
+    if facts.feature is not None:
+        for step in facts.feature.feature.steps.values():
+            if step.step not in visited:
+                (skipped if facts.feature.state_of(step) == "skipped" else left).append(step.name)
     if facts.graph is not None:
         left = [f"phase {phase}: {phase_status_text(state)}" for phase, state in facts.graph.phases.statuses.items()
                 if f"phase {phase}" not in visited]  # fmt: skip
@@ -340,6 +344,7 @@ def timeline_part(facts: ReportFacts) -> Html:
     return joined(
         (
             drawn,
+            soft(f"Skipped on the light path: {', '.join(skipped)}.") if skipped else NONE,
             soft(f"Not begun: {', '.join(left)}.") if left else NONE,
             folded(f"{len(facts.decisions)} decisions", decisions, is_raw=True) if facts.decisions else NONE,
         )

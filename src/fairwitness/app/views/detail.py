@@ -243,6 +243,7 @@ def plain_detail(detail: RunDetail) -> dict[str, Any]:
         "waits_for": view.waits(),
         "last_events": [event.plain() for event in detail.last[-EVENTS:]],
         **({"phases": dict(view.phases.statuses)} if view.workflow == AUTOPILOT else {}),
+        **({"path": view.feature.path} if view.workflow == FEATURE else {}),
     }
 
 

@@ -172,6 +172,11 @@ def _of_feature(view: FeatureView, database: "Database", run: FollowedRun) -> It
     merged = sum(task.word == "merged" for task in tasks)
     plans = f" in {counted(view.feature.iteration, 'iteration')}" if view.feature.iteration > 1 else ""
     yield "done", f"{merged} of {counted(len(tasks), 'task')} merged{plans}" if tasks else _steps_done(view)
+    if view.is_light:
+        skipped = [step.name for step in view.feature.steps.values() if view.state_of(step) == "skipped"]
+        yield "path", f"light, without {', '.join(skipped)}"
+    elif view.feature.left_path is not None:
+        yield "path", view.feature.left_path
     yield from _failed_tasks(run)
     yield "review", _review(view)
     order = _order(database, run.run_id)
@@ -193,7 +198,7 @@ def _review(view: FeatureView) -> str:
     if not reviews:
         return ""
     (scope, _), last = list(reviews.items())[-1]
-    approve = f"{sum(last.values())} of {counted(len(last), 'reviewer')} approve"
+    approve = f"{sum(last.values())} of {counted(len(last), 'reviewer')} approve{'s' * (len(last) == 1)}"
     if scope == "code":
         return approve
     return "the code was not reviewed" if view.is_over else f"{approve} the design"
@@ -209,7 +214,8 @@ def _failed_tasks(run: FollowedRun) -> Iterator[Field]:
 
 def _steps_done(view: FeatureView) -> str:
     done = [step.name for step in view.feature.steps.values() if step.state == "done"]
-    return f"{counted(len(done), 'step')} of {len(view.feature.steps)}" + (f", the last was {done[-1]}" if done else "")
+    count = sum(view.state_of(step) != "skipped" for step in view.feature.steps.values())
+    return f"{counted(len(done), 'step')} of {count}" + (f", the last was {done[-1]}" if done else "")
 
 
 def _of_graph(database: "Database", run: FollowedRun) -> Iterator[Field]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fairwitness.app.views.run import NodeStage, RunView
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.durations import seconds_between
-from fairwitness.ledger.feature_summary import CallSummary
+from fairwitness.ledger.feature_summary import LIGHT, NOT_ON_LIGHT, CallSummary
 from fairwitness.ledger.feature_summary import (
     StepSummary as StepSummary,
 )  # for screens, which may not import the ledger
@@ -55,8 +55,18 @@ class FeatureView(RunView):
             return self.status.replace("_", " ")
         return "waiting for you" if self.feature.question is not None else "running"
 
+    @property
+    def is_light(self) -> bool:
+        """Whether the run is on the light path."""
+        return self.feature.path == LIGHT
+
     def state_of(self, step: StepSummary) -> str:
-        """Return the state of a step; a step that was running when the run ended is stopped."""
+        """Return the state of a step; a step that was running when the run ended is stopped.
+
+        A step that the light path lacks is skipped.
+        """
+        if step.state == "waiting" and self.is_light and step.step in NOT_ON_LIGHT:
+            return "skipped"
         return "stopped" if self.is_over and step.state == "running" else step.state
 
     def running(self) -> list[CallSummary]:

@@ -81,7 +81,10 @@ def _feature_text(event: SummaryEvent, data: Mapping[str, Any], view: FeatureVie
     match event.type:
         case "run_started":
             base = safe_line(str(data["base_commit"])[:12], 12)
-            return kind_line("run", f"started: {name_of(data['slug'])}, {name_of(data['mode'])}, from {base}")
+            path = f", {name_of(data['path'])} path" if "path" in data else ""
+            return kind_line("run", f"started: {name_of(data['slug'])}, {name_of(data['mode'])}{path}, from {base}")
+        case "path_changed":
+            return kind_line("path", safe_line(data["reason"]))
         case "run_resumed":
             return kind_line("run", f"resumed at {_step_name(data['from_step'])}")
         case "run_finished":

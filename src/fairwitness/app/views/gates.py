@@ -13,6 +13,7 @@ from fairwitness.app.repository import state_in
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.evidence import EvidenceQuery, Phase
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.common.vocabulary import Size, Workflow
 from fairwitness.contracts.feature.facts import GateChoice
 from fairwitness.contracts.feature.review import ReviewScope
@@ -22,8 +23,10 @@ from fairwitness.kit.text import visible
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.phase_summary import ALREADY
 from fairwitness.ledger.subjects import RowSubject, subjects
+from fairwitness.ledger.summary import path_of
 from fairwitness.rules import gates
 from fairwitness.rules.evidence_worth import LACKS, SHUTS, valued_rows
+from fairwitness.rules.feature_paths import REVIEWERS_OF
 from fairwitness.rules.next_forge_move import INTERVIEW, REVIEW
 from fairwitness.runs.feature.decisions import DECISION, read
 from fairwitness.store.artifacts import Store
@@ -167,11 +170,13 @@ def _task_gates(ledger: Ledger, run_id: str, subject: RowSubject, size: Size) ->
 def _review_gates(ledger: Ledger, run_id: str, subject: RowSubject, scope: ReviewScope) -> list[GateView]:
     round_ = subject.rounds.get(Phase.REVIEW.value, 1)
     tally = ledger.tally(run_id, subject.task_id, Phase.REVIEW, round_)
+    path = RunPath(path_of(ledger.database, run_id)) if scope is ReviewScope.CODE else RunPath.FULL
+    panel = REVIEWERS_OF[path]
     answers = (
-        gates.reviewers_submitted(tally, scope=scope, round=round_),
+        gates.reviewers_submitted(tally, scope=scope, round=round_, panel=panel),
         gates.no_blocker(tally, round=round_),
-        gates.categories_covered(tally, scope=scope, round=round_),
-        gates.majority_approves(tally, scope=scope, round=round_),
+        gates.categories_covered(tally, scope=scope, round=round_, panel=panel),
+        gates.majority_approves(tally, scope=scope, round=round_, panel=panel),
     )
     return [GateView(subject.task_id, round_, answer) for answer in answers]
 

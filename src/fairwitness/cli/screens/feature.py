@@ -40,6 +40,7 @@ def headline(view: "FeatureView") -> str:
     begun = len(view.started_tasks())
     parts = (
         view.word.upper(),
+        "light path" if view.is_light else "",
         f"iteration {view.feature.iteration}" if view.feature.iteration > 1 else "",
         f"{merged} of {begun} tasks merged" if begun else "",
         spell_seconds(view.seconds()),

@@ -26,6 +26,7 @@ from fairwitness.errors import FairWitnessError, InternalError, NotReady, UsageE
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall, instance_of
+from fairwitness.rules.feature_paths import STEPS_OF
 from fairwitness.rules.gates import is_verified
 from fairwitness.rules.review import is_unseen
 from fairwitness.runs.dispatch import DispatchPosition
@@ -139,6 +140,7 @@ class ActionRunner:
             if call.step is Step.KNOWLEDGE:
                 await run_blocking(self._learn_anyway, call)
             elif call.step is Step.EVIDENCE:
+                await run_blocking(self._write_metrics, call)
                 await self._by_us(call, self._bundle)
             elif call.step is Step.COMMIT:
                 await self._by_us(call, partial(run_blocking, self._commit))
@@ -185,6 +187,12 @@ class ActionRunner:
         """Write the run log and the post-mortem also if the knowledge agent failed."""
         done = ended(self._context.ledger, self._context.run_id, call.dispatch_id)
         if done is None or done.outcome.answer is None:
+            learn(self._context, None)
+
+    def _write_metrics(self, call: PlannedCall) -> None:
+        """Write the run log and the post-mortem of a path without a knowledge agent, before the evidence is bundled."""
+        state = self._context.state()
+        if Step.KNOWLEDGE not in STEPS_OF[state.path] and call.dispatch_id not in state.dispatches:
             learn(self._context, None)
 
     async def _by_us(self, call: PlannedCall, work: Callable[[], Awaitable[None]]) -> None:

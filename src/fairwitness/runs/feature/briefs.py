@@ -66,11 +66,13 @@ class StoredDocuments:
         return [self._layout.task(task.id) for task in plan.agent_output.payload.tasks]
 
     def pointed_into(self) -> dict[str, object]:
-        """Return the documents that a task's pointers may name, by file name."""
-        return {
-            path.rpartition("/")[2]: yaml_text.parse(self._text(path))
-            for path in (self._layout.spec, self._layout.design)
-        }
+        """Return the documents that a task's pointers may name, by file name; a light path has only the request."""
+        found: dict[str, object] = {_name(self._layout.initial_request): {"request": self._context.order.request}}
+        for path in (self._layout.spec, self._layout.design):
+            content = self._context.get(path)
+            if content is not None:
+                found[_name(path)] = yaml_text.parse(content.decode())
+        return found
 
     def stored(self, title: str, path: str) -> PromptSection:
         """Return a document that must exist."""
@@ -88,6 +90,10 @@ class StoredDocuments:
                 f"run {self._context.run_id} has no {path}", next_step=f"fairwitness status {self._context.run_id}"
             )
         return content.decode()
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def task_box(document: TaskDocument) -> PromptSection:
@@ -141,6 +147,13 @@ _PAYLOAD: Final = "agent_output.payload"
 _AGAIN: Final = (
     " An earlier attempt failed, and its change was discarded: you start from the code without it. Find the cause in"
     " what failed before you write, and do not repeat it."
+)
+_REPLAN: Final = "Replace or split the tasks that failed; keep the others as they are."
+_PLAN: Final = {"initial": "Cut the design into tasks.", "replan": _REPLAN}
+_LIGHT_PLAN: Final = {"initial": "Cut the request into tasks, into one if that is enough.", "replan": _REPLAN}
+_NO_DESIGN: Final = (
+    "There is no specification and no design: look at the code first, and say in each task what its implementer needs"
+    " to know. `design_sections` and `spec_requirements` are both `initial-request.md#request`: it shows the request."
 )
 _PUSHBACK: Final = f"{_PAYLOAD}.pushback_log"
 
@@ -262,15 +275,15 @@ class FeatureBriefs:
         refused: tuple[str, ...],
         failing: Mapping[str, tuple[PromptSection, ...]],
         said: str | None,
+        understood: tuple[PromptSection, ...] | None = None,
     ) -> Brief:
         """Return the brief of the planner: `findings` bind the plan, `refused` is what was wrong with the last one,
-        `failing` is what is known of failed tasks."""
+        `failing` is what is known of failed tasks.
+
+        On the light path there is no specification and no design: `understood` is what the intake agent said instead.
+        """
         begun = self._context.get(self._layout.plan) is not None
-        task = (
-            "Cut the design into tasks."
-            if mode == "initial"
-            else "Replace or split the tasks that failed; keep the others as they are."
-        )
+        task = _PLAN[mode] if understood is None else f"{_LIGHT_PLAN[mode]} {_NO_DESIGN}"
         return self._brief(
             dispatch_id,
             Role.PLANNER,
@@ -280,8 +293,11 @@ class FeatureBriefs:
             " its implementer can write no other.",
             parameters={"mode": mode},
             inputs=(
-                self._shelf.specification(),
-                self._shelf.design(),
+                *(
+                    (self._shelf.specification(), self._shelf.design())
+                    if understood is None
+                    else (self._shelf.request(), *understood)
+                ),
                 *(self._shelf.plan_so_far() if begun or mode == "replan" else ()),
                 *findings,
                 *list_section("Why your last plan was refused", refused),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
@@ -17,6 +18,7 @@ from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.failed_attempts import FailedAttempt
 from fairwitness.runs.feature.findings import findings_section, fix_answers, open_design_findings, open_findings
 from fairwitness.runs.feature.ledger_queries import answers
+from fairwitness.runs.feature.questions import said_at_intake
 from fairwitness.runs.shared.agent_calls import failure_section
 from fairwitness.runs.shared.sections import change_text, text_section
 
@@ -90,7 +92,13 @@ def _plan(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, sai
         refused=refused,
         failing=failing,
         said=said,
+        understood=_understood(context) if state.path is RunPath.LIGHT else None,
     )
+
+
+def _understood(context: FeatureContext) -> tuple[PromptSection, ...]:
+    """Return what the intake agent said about the request."""
+    return text_section("What the intake agent said", "\n".join(said_at_intake(context)))
 
 
 def _failure(context: FeatureContext, state: FeatureState, task: str) -> tuple[PromptSection, ...]:

@@ -78,7 +78,7 @@ def open_question(context: FeatureContext) -> ApprovalRequest | None:
 def _context(context: FeatureContext, gate: HumanGate) -> str:
     match gate:
         case HumanGate.REQUEST_PUSHBACK:
-            return "\n".join(_intake(context))
+            return "\n".join(said_at_intake(context))
         case HumanGate.RESEARCH:
             return "\n".join(_research(context))
         case HumanGate.SPEC_PUSHBACK:
@@ -89,7 +89,8 @@ def _context(context: FeatureContext, gate: HumanGate) -> str:
             return "\n".join(_plan(context))
 
 
-def _intake(context: FeatureContext) -> list[str]:
+def said_at_intake(context: FeatureContext) -> list[str]:
+    """Return how the intake agent understood the request, and its concerns."""
     state = context.state()
     for id_, dispatch in reversed(tuple(state.dispatches.items())):
         done = ended(context.ledger, context.run_id, id_) if dispatch.step == Step.SETUP.value else None

@@ -220,12 +220,17 @@ def writes_of(document: TaskDocument) -> tuple[str, ...]:
 
     A name with a wildcard is not a file: its risk colour would say nothing about the files it allows.
     """
-    named = tuple(file.path for file in document.task.relevant_context.files_to_modify or ())
-    files = tuple(dict.fromkeys(path for path in named if _is_file(path)))
+    files = files_of(document)
     if any(is_test_file(path) for path in files):
         return files
     tests = (f"**/{name}" for path in files for name in _test_names(path))
     return tuple(dict.fromkeys((*files, *tests)))
+
+
+def files_of(document: TaskDocument) -> tuple[str, ...]:
+    """Return the files that a task names."""
+    named = (file.path for file in document.task.relevant_context.files_to_modify or ())
+    return tuple(dict.fromkeys(path for path in named if _is_file(path)))
 
 
 def _is_file(path: str) -> bool:
