@@ -4,7 +4,7 @@ from fairwitness.contracts.autopilot.facts import StepFailureCause
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import DocumentStep, PhaseSteps, PlanCheckStep, PlanStep
 from fairwitness.contracts.autopilot.plan import PhasePlan
-from fairwitness.contracts.autopilot.returns import PlanCheckerReturn, PlanIssueSeverity, ResearcherReturn
+from fairwitness.contracts.autopilot.returns import PlanCheckerReturn, PlanIssue, PlanIssueSeverity, ResearcherReturn
 from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, StepName, WorkState
 from fairwitness.contracts.common.tools import Role
 from fairwitness.rules.next_pass_step import PLAN_CONFIDENCE
@@ -89,11 +89,20 @@ async def plan_check(context: AutopilotContext, phase_pass: PhasePass, number: i
         steps = PhaseSteps(plan_check=PlanCheckStep(status=CheckState.FAIL))
         return FinishedStep(_bad(StepName.PLAN_CHECK, number, found), steps=steps, error=found, spans=spans)
     kept = await run_blocking(context.keep, PLAN_CHECK, phase_pass, number, found)
-    said = tuple(issue.description for issue in kept.issues if issue.severity is not PlanIssueSeverity.INFO)
+    said = tuple(with_hint(issue) for issue in kept.issues if issue.severity is not PlanIssueSeverity.INFO)
     good = kept.pass_ and kept.confidence >= PLAN_CONFIDENCE
     unsure = () if kept.confidence >= PLAN_CONFIDENCE else (f"the checker is sure to {kept.confidence:g} of 10",)
     issues = () if good else (*said, *unsure) or ("the checker refuses it and does not say why",)
     return _checked(number, kept.confidence, issues, spans)
+
+
+def with_hint(issue: PlanIssue) -> str:
+    """Return an issue as the planner reads it in the next round: with the checker's hint.
+
+    >>> with_hint(PlanIssue(severity="blocker", description="It has no test.", fix_hint="Add one."))
+    'It has no test. Hint: Add one.'
+    """
+    return issue.description if issue.fix_hint is None else f"{issue.description} Hint: {issue.fix_hint}"
 
 
 def _checked(number: int, confidence: float | None, issues: tuple[str, ...], spans: tuple[Span, ...]) -> FinishedStep:
