@@ -289,6 +289,7 @@ def test_a_pass_that_the_harness_did_not_see_is_never_without_a_word(
         pytest.param("sh a.sh -> b -> exit code 0", ("sh a.sh -> b",), "", None, id="an arrow in the command"),
         pytest.param("sh check.sh -> OK", (), "- it holds\n      sh  check.sh\n", None, id="the harness runs it"),
         pytest.param("grep -n x a.py -> no errors", (), "", None, id="only looks"),
+        pytest.param("sh -c 'a  b' -> OK", (), "command: 'sh -c ''a\n  b'''", None, id="shown in YAML's quotes"),
         pytest.param("src/a.py:3 -> a line", (), "", None, id="no result"),
         pytest.param("pytest -q", (), "", None, id="no arrow"),
         pytest.param("-> passed", (), "", None, id="no command"),

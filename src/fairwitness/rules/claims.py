@@ -89,13 +89,21 @@ def unrun_claims(claims: Sequence[str], ran: Collection[str], shown: str) -> Tex
     >>> unrun_claims(["pytest -q -> 400 passed", "make test -> OK"], ["pytest -q"], "")
     ('“make test” is said to have passed, but it was not run in this session',)
     """
-    known, inputs = {plain_command(each) for each in ran}, " ".join(shown.split())
+    known, inputs = {_signs(each) for each in ran}, _signs(shown)
     return tuple(dict.fromkeys(each for claim in claims for each in _unrun(claim, known, inputs)))
+
+
+_SPELLING = re.compile(r"[\s'\"\\`]+")
+
+
+def _signs(text: str) -> str:
+    """Return a text without white space and quotes, which differ from one spelling of a command to another."""
+    return _SPELLING.sub("", text)
 
 
 def _unrun(claim: str, known: Collection[str], inputs: str) -> Iterator[str]:
     arrows = [(plain_command(claim[: arrow.start()]), claim[arrow.end() :]) for arrow in _ARROW.finditer(claim)]
-    if not arrows or any(command in known or command in inputs for command, _ in arrows):
+    if not arrows or any(_signs(command) in known or _signs(command) in inputs for command, _ in arrows):
         return
     command, result = arrows[0]
     words, said = command.split(), said_of(result)
