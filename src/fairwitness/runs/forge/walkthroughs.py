@@ -119,9 +119,10 @@ def dispute(log: ForgeLog, order: AttemptOrder, changed: Collection[str], red: C
 
 
 def red_checks(ledger: Ledger, run_id: str, task: str, round_: int) -> frozenset[str]:
-    """Return the names of the checks that failed on the tree of a round."""
+    """Return the names of the project's checks that failed on the tree of a round; criteria are judged elsewhere."""
     rows = latest(ledger.tally(run_id, task, Phase.AFTER, round_).rows)
-    return frozenset(row.check_name for row in rows if proof_of(row) is Evidence.FAILED)
+    names = {row.check_name for row in rows if proof_of(row) is Evidence.FAILED}
+    return frozenset(name for name in names if not name.startswith("ac-"))
 
 
 def walkthrough_of(log: ForgeLog, node: str, attempt: int) -> Walkthrough | None:
