@@ -17,7 +17,7 @@ from fairwitness.contracts.common.decisions import Replan
 from fairwitness.contracts.common.evidence import CheckRow, EvidenceQuery, Observation, Tally
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.errors import UsageError
+from fairwitness.errors import EventsBroken, UsageError
 from fairwitness.rules.gates import task_gates
 from fairwitness.runs.feature.decisions import DECISION
 from rules.build import failed, row, task
@@ -117,6 +117,15 @@ def test_a_gate_that_opened_later_tells_why_it_was_blocked_before(tmp_path: Path
     before = [line for line in done.stdout.splitlines() if line.startswith("before")]
     assert len(before) == 1, "the same answer twice is told once"
     assert f"blocked at decision 1: tests (failed): {TEST}" in before[0]
+
+
+@pytest.mark.parametrize("kind", ["approval_requested", "approval_answered"])
+@pytest.mark.req("P7")
+def test_an_event_without_the_fields_of_a_gate_is_named(tmp_path: Path, kind: str) -> None:
+    walk = going(tmp_path)
+    walk.tell(kind, x={"y": [1, None]})
+    with closing(walk.ledger) as ledger, pytest.raises(EventsBroken, match=rf"event \d+ .*{kind}"):
+        run_gates(ledger, walk.run_id)
 
 
 @pytest.mark.req("P7")

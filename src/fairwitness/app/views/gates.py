@@ -20,6 +20,7 @@ from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.contracts.verify.report import VerifySubject as Verified
 from fairwitness.errors import UsageError
 from fairwitness.kit.text import visible
+from fairwitness.ledger.kept import refuse_broken
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.phase_summary import ALREADY
 from fairwitness.ledger.subjects import RowSubject, subjects
@@ -187,7 +188,11 @@ def _by_events(run_id: str, events: Iterable[Envelope]) -> tuple[GateView, ...]:
     plans = 0
     for event in events:
         plans += event.type == "plan.proposed"
-        for gate, about, why in _answers(event, plans):
+        try:
+            answers = tuple(_answers(event, plans))
+        except (KeyError, TypeError, AttributeError):
+            refuse_broken(run_id, f"event {event.seq}", f"{event.type} lacks a field, or has one of another type")
+        for gate, about, why in answers:
             query = EvidenceQuery(sql=_EVENTS, values=(run_id, event.seq))
             found[f"{gate.value}:{about}"] = GateView(about, 0, _answered(gate, why, event.seq, query))
     return tuple(found.values())
