@@ -54,6 +54,8 @@ class Project(NamedTuple):
 
     name: str
     requirement: str
+    packages: tuple[str, ...]
+    """What its checks need."""
     faults: tuple[Fault, ...]
 
 
@@ -73,6 +75,7 @@ def projects_of(text: str) -> tuple[Project, ...]:
         Project(
             name,
             said["requirement"],
+            tuple(said["packages"]),
             tuple(
                 Fault(fault, said["path"], each["old"], each["wrong"], each["right"], tuple(each["words"]))
                 for fault, each in said["faults"].items()
@@ -258,7 +261,7 @@ def _fetched(project: Project, folder: Path) -> Ground:
     repository, sources = folder / "repository", folder / "sdist"
     subprocess.run([sys.executable, "-m", "venv", str(repository / ".venv")], check=True)
     pip = [str(repository / ".venv" / "bin" / "python"), "-m", "pip", "--quiet"]
-    subprocess.run([*pip, "install", "pytest", "pytest-cov"], check=True)
+    subprocess.run([*pip, "install", *project.packages], check=True)
     download = ["download", "--no-deps", "--no-binary", ":all:", "-d", str(sources), project.requirement]
     subprocess.run([*pip, *download], check=True)
     (archive,) = sources.glob("*.tar.gz")
