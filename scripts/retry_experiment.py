@@ -228,11 +228,13 @@ def _outcomes(faults: Sequence[Fault], printed: str) -> dict[str, dict[int, bool
     for line in filter(None, printed.splitlines()):
         event = json.loads(line)
         data = event.get("data") or {}
-        node, attempt = names.get(str(data.get("nodeId"))), data.get("attemptId")
+        node, attempt = names.get(str(data.get("nodeId"))), int(data.get("attemptId") or 0)
         if node is not None and event.get("type") == "task.verified":
-            ends[node][int(attempt)] = True
+            ends[node][attempt] = True
         elif node is not None and event.get("type") == "node.changed" and data["newStatus"] == "FAILED":
-            ends[node].setdefault(int(attempt), False)
+            if "no evidence" in str(data.get("reason")):
+                raise RuntimeError(f"the checks of {node} proved nothing: {data['reason']}")
+            ends[node].setdefault(attempt, False)
     return ends
 
 
