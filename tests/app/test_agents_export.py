@@ -221,7 +221,8 @@ def test_the_reference_names_every_field_that_a_role_returns(role: Role) -> None
     assert answer is not None
     for contract in (answer, *ROLES[role].documents.values()):
         assert f"\n## {contract} " in schemas
-        for field in fields_of(form_of(contract, ()).schema):
+        fields = [field for field in fields_of(form_of(contract, ()).schema) if "properties" not in field.node]
+        for field in fields:
             assert f"`{field.way}`" in schemas
             assert f"`{field.way}`" in PAGES["vscode"][VSCODE.agent_path(role)].body or contract != answer
 

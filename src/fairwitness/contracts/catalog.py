@@ -100,7 +100,7 @@ def _feature() -> tuple[CatalogEntry, ...]:
             ImplementationReport,
             "yaml",
             _signed("implementer", "changes", "self_check"),
-            version="1.1",
+            version="1.2",
         ),
         CatalogEntry(
             "verification-report",

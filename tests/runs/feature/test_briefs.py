@@ -137,11 +137,12 @@ def test_every_recorded_answer_is_taken_and_has_the_harness_s_own_header(story: 
         spec = ROLES[brief.role]
         assert spec.answer is not None
         assert form_of(spec.answer, brief.known).name == spec.answer
-        lying = with_known(session.answer, dict.fromkeys(brief.known, LIE))
+        header = {way: value for way, value in brief.known.items() if "[]" not in way}
+        lying = with_known(session.answer, dict.fromkeys(header, LIE))
         for said in (session.answer, lying):
             read = read_answer(session.closing_text, said, spec.answer, brief.known, spec.statuses)
             assert read.problems == (), brief.dispatch_id
-            assert {way: at(read.value, way) for way in brief.known} == brief.known
+            assert {way: at(read.value, way) for way in header} == header
             assert LIE not in str(read.value)
 
 
@@ -159,6 +160,7 @@ def test_a_signed_document_s_whole_header_is_known(story: Story) -> None:
         "completion.output_paths": [demo.LAYOUT.verification_report("task-01")],
         "agent_output.payload.task_id": "task-01",
         "agent_output.payload.run_id": "2026-02-26T14:30:00Z",
+        "agent_output.payload.artifact_evaluations[].artifact_path": demo.LAYOUT.implementation_report("task-01"),
     }
 
 
@@ -174,8 +176,8 @@ def test_everything_that_the_recorded_agents_do_is_within_their_reach(story: Sto
 def test_each_role_is_shown_exactly_its_documents(story: Story) -> None:
     _, asked = story
     research = [f"Research: {focus.value}" for focus in Focus]
-    notes = "Notes of earlier runs, which may be out of date"
-    four = ["A task of it"] * 4
+    notes = "Notes of earlier runs"
+    four = ["Task of the plan"] * 4
     expected = {
         (Role.INTAKE, 1): ["The request"],
         (Role.RESEARCHER, 1): ["The request", notes],
@@ -184,7 +186,7 @@ def test_each_role_is_shown_exactly_its_documents(story: Story) -> None:
         (Role.DESIGNER, 2): ["The specification", *research, "Your design so far", "Findings"],
         (Role.REVIEWER, 1): ["The specification", "The design"],
         (Role.REVIEWER, 2): ["The specification", "The design", "Findings"],
-        (Role.REVIEWER, 3): ["The plan", *four, "The change"],
+        (Role.REVIEWER, 3): ["The request", "The specification", "The plan", *four, "The change"],
         (Role.PLANNER, 1): ["The specification", "The design"],
         (Role.PLANNER, 2): [
             "The specification",
@@ -199,9 +201,9 @@ def test_each_role_is_shown_exactly_its_documents(story: Story) -> None:
             "The change",
             "The implementer's report",
             "What the program ran",
-            "How the command of a criterion may begin; a path or test id may follow",
+            "How the command of a criterion may begin",
         ],
-        (Role.KNOWLEDGE, 1): ["The run"],
+        (Role.KNOWLEDGE, 1): ["The run", "The specification", "The design", "The plan"],
     }
     assert {key: titles(of(asked, *key)) for key in expected} == expected
     assert shown(of(asked, Role.PLANNER, 2), "task-04, which failed: Checks") == "tests: 1 failed"

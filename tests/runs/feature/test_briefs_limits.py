@@ -41,7 +41,7 @@ def test_the_specification_cannot_say_who_chose(context: FeatureContext) -> None
     briefs = FeatureBriefs(context)
     alone = briefs.spec("d", mode=ApprovalMode.AUTONOMOUS, said=None, concerns=("Who keeps vouchers?",))
     watched = briefs.spec("d", mode=ApprovalMode.INTERACTIVE, said=None)
-    assert shown(alone, "Concern about the request") == "Who keeps vouchers?"
+    assert shown(alone, "Concerns about the request") == "- Who keeps vouchers?"
     assert (alone.scope.interactive, watched.scope.interactive) == (False, True)
     assert at_known(alone, log) == {"mode": "autonomous", "auto_selected": True, "selected_option": "proceed"}
     assert at_known(watched, log) == {"mode": "interactive", "auto_selected": False}
@@ -105,7 +105,7 @@ def test_a_plan_that_was_killed_while_it_was_stored_can_be_asked_for_again(conte
     modes: tuple[Literal["initial", "replan"], ...] = ("initial", "replan")
     for mode in modes:
         brief = briefs.planner("d", mode=mode, findings=(), refused=(), failing={}, said=None)
-        assert [box.title for box in brief.inputs][2:] == ["The plan so far", "A task of it"]
+        assert [box.title for box in brief.inputs][2:] == ["The plan so far", "Task of the plan"]
     with pytest.raises(UsageError, match=r"has no docs/feature/gift-vouchers/tasks/task-02\.yaml"):
         briefs.reviewer("d", Perspective.SECURITY, ReviewScope.CODE, 1, change=DIFF, earlier=())
 

@@ -25,7 +25,7 @@ from fairwitness.agents.toolset.model import (
     ToolSource,
     ToolSpec,
 )
-from fairwitness.agents.toolset.offers import offer
+from fairwitness.agents.toolset.offers import is_usable, offer
 from fairwitness.agents.toolset.plain import PathVeil, one_line
 from fairwitness.agents.toolset.search import file_search, grep_search
 from fairwitness.agents.toolset.terminal import Terminal
@@ -102,8 +102,9 @@ class Toolbox:
         return tuple(self._ran)
 
     def offered(self) -> tuple[ToolSpec, ...]:
-        """Return the tools of the role that can be answered; a model is shown no others."""
-        return tuple(offer(tool, self.role, self.scope) for tool in Tool if self._has(tool))
+        """Return the tools of the role that can be answered and are of use here; a model is shown no others."""
+        usable = (tool for tool in Tool if self._has(tool) and is_usable(tool, self.role, self.scope))
+        return tuple(offer(tool, self.role, self.scope) for tool in usable)
 
     def judge(self, call: ToolCall, *, target: str = "") -> Allowed | ToolRefusal:
         """Return whether the role may make a call, and record a denial; `target` replaces the one of the call."""

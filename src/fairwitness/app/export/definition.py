@@ -1,6 +1,5 @@
 """The definition of a role as a file: its instructions in the published sections, and the limits of its policy."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from fairwitness.agents.prompt_text import PROMPTS
@@ -49,8 +48,6 @@ VALUES: Mapping[tuple[Role, str], tuple[str, ...]] = {
     (Role.VERIFIER, "task_id"): ("task-01", "task-02", "…"),
 }
 """The possible values of a role's parameters."""
-
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def definition(role: Role, host: Host) -> Page:
@@ -115,12 +112,10 @@ def _sections(spec: RoleSpec, host: Host) -> Iterator[str]:
 
 
 def _words(spec: RoleSpec) -> tuple[str, dict[str, str]]:
-    """Return the introduction and sections of a role's instructions, with named parameters."""
+    """Return the introduction of a role with its variants, and its sections."""
     text = (PROMPTS / f"{spec.prompt}.md").read_text(encoding="utf-8")
-    text = text.replace("{variant}", _variants(spec))
-    text = _PLACEHOLDER.sub(r"`\1`", text)
     introduction = text.partition("\n")[2].partition("\n## ")[0].strip()
-    return introduction, dict(split_sections(text))
+    return "\n\n".join(part for part in (introduction, _variants(spec)) if part), dict(split_sections(text))
 
 
 def _variants(spec: RoleSpec) -> str:

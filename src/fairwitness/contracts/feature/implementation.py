@@ -48,7 +48,8 @@ class TestSummary(AgentDocument):
 class Baseline(AgentDocument):
     """What the implementer says it saw before it changed anything."""
 
-    ide_diagnostics: Diagnostics
+    ide_diagnostics: Maybe[Diagnostics] = None
+    """Counts that only an editor shows; an agent is not asked for them."""
     build_exit_code: Integer | None
     test_summary: TestSummary | None
 
@@ -56,7 +57,8 @@ class Baseline(AgentDocument):
 class SelfCheck(AgentDocument):
     """What the implementer says it saw afterwards."""
 
-    ide_diagnostics: Diagnostics
+    ide_diagnostics: Maybe[Diagnostics] = None
+    """Counts that only an editor shows; an agent is not asked for them."""
     build_exit_code: Integer | None
     test_summary: TestSummary | None
     self_fix_attempts: Annotated[Integer, Field(ge=0, le=2)]

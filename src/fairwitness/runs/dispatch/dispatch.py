@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from fairwitness.agents.base import AgentJob, AnswerForm, OnHappening
 from fairwitness.agents.driver import DispatchCut, drive
 from fairwitness.agents.prompt_text import render
-from fairwitness.agents.schema_text import form_of
+from fairwitness.agents.schema_text import form_of, unasked_fields
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.agents.dispatch import (
     Brief,
@@ -234,10 +234,10 @@ async def _called(
     transcript = Transcript()
     tools = toolbox(brief, deps, transcript)
     try:
-        prompt, form = (
-            render(spec, brief, tools=[tool.name for tool in tools.offered()], submits=deps.probe.kind == "api"),
-            form_of(answer, brief.known),
-        )
+        offered = [tool.name for tool in tools.offered()]
+        submits = deps.probe.kind == "api"
+        prompt = render(spec, brief, tools=offered, submits=submits)
+        form = form_of(answer, unasked_fields(spec, brief.known, offered if submits else ()))
         async with deps.models.connect(brief.dispatch_id, limits_of(spec), cut) as connection:
             begins = await begin(context, spec, brief, position, deps)
             if isinstance(begins, OverBudget):

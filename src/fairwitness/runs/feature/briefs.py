@@ -20,9 +20,9 @@ from fairwitness.kit import yaml_text
 from fairwitness.rules.feature_plan import Dead, resolve_pointer
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import FIX_NODE, writes_of
-from fairwitness.runs.shared.sections import document_section, list_section
+from fairwitness.runs.shared.sections import document_section, list_section, text_section
 
-_TASK: Final = "A task of it"
+_TASK: Final = "Task of the plan"
 
 
 class StoredDocuments:
@@ -143,6 +143,7 @@ def _section(pointer: str, documents: Mapping[str, object]) -> str:
 
 
 SCHEMA_VERSION: Final = "1.0"
+_RATED: Final = "artifact_evaluations[].artifact_path"
 _PAYLOAD: Final = "agent_output.payload"
 _AGAIN: Final = (
     " An earlier attempt failed, and its change was discarded: you start from the code without it. Find the cause in"
@@ -165,7 +166,7 @@ class FeatureBriefs:
         """`memories` are what earlier runs learned."""
         self._context, self._layout = context, context.layout
         self._shelf = StoredDocuments(context)
-        self._memories = list_section("Notes of earlier runs, which may be out of date", memories)
+        self._memories = list_section("Notes of earlier runs", memories)
 
     def intake(self, dispatch_id: str, *, said: str | None) -> Brief:
         """Return the brief of the intake agent, which reads the request first."""
@@ -206,7 +207,7 @@ class FeatureBriefs:
             parameters={"mode": mode.value},
             inputs=(
                 self._shelf.request(),
-                *pages("Concern about the request", concerns),
+                *list_section("Concerns about the request", concerns),
                 *self._shelf.research(),
                 *self._shelf.if_there("Your specification so far", self._layout.spec),
                 *said_box(said),
@@ -248,8 +249,8 @@ class FeatureBriefs:
         elif change is None:
             raise UsageError("there is no code to be reviewed", next_step="hand over the change")
         else:
-            task = "Review the change against the plan."
-            inputs = self._shelf.plan()
+            task = "Review the change against the specification and the plan."
+            inputs = (self._shelf.request(), self._shelf.specification(), *self._shelf.plan())
         shown = () if change is None else (PromptSection(title="The change", text=change),)
         return self._brief(
             dispatch_id,
@@ -263,6 +264,7 @@ class FeatureBriefs:
                 "reviewer_perspective": perspective.value,
                 "scope": scope.value,
                 "round": round_,
+                _RATED: self._layout.design if scope is ReviewScope.DESIGN else self._layout.plan,
             },
         )
 
@@ -373,7 +375,7 @@ class FeatureBriefs:
             dispatch_id,
             Role.VERIFIER,
             name,
-            f"Find out whether {name} does what it was to do. The baseline tag is {self._context.order.baseline_tag}.",
+            f"Find out whether {name} does what it had to do.",
             parameters={"task_id": name},
             inputs=(
                 task_box(task),
@@ -381,15 +383,31 @@ class FeatureBriefs:
                 PromptSection(title="The change", text=change),
                 *self._shelf.if_there("The implementer's report", report),
                 PromptSection(title="What the program ran", text=seen or "(nothing)"),
-                *list_section("How the command of a criterion may begin; a path or test id may follow", commands),
+                *list_section("How the command of a criterion may begin", commands),
             ),
             scope=Scope(),  # no output folder: it must not change the tree it judges
             known=self._header(Role.VERIFIER, name, Step.VERIFY, self._layout.verification_report(name))
-            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.run_id": self._context.run_id},
+            | {
+                f"{_PAYLOAD}.task_id": name,
+                f"{_PAYLOAD}.run_id": self._context.run_id,
+                f"{_PAYLOAD}.{_RATED}": report,
+            },
         )
 
-    def knowledge(self, dispatch_id: str, *, summary: str, findings: tuple[PromptSection, ...] = ()) -> Brief:
-        """Return the brief of the knowledge agent; `summary` describes the run, `findings` is what stays open."""
+    def knowledge(
+        self,
+        dispatch_id: str,
+        *,
+        summary: str,
+        findings: tuple[PromptSection, ...] = (),
+        failing: Mapping[str, tuple[PromptSection, ...]] | None = None,
+        counts: str = "",
+    ) -> Brief:
+        """Return the brief of the knowledge agent.
+
+        `summary` describes the run, `findings` is what stays open, `failing` is what is known of failed tasks,
+        and `counts` is what the ledger says about its calls.
+        """
         return self._brief(
             dispatch_id,
             Role.KNOWLEDGE,
@@ -397,7 +415,12 @@ class FeatureBriefs:
             "Write down what this run taught.",
             inputs=(
                 PromptSection(title="The run", text=summary),
+                *self._shelf.if_there("The specification", self._layout.spec),
+                *self._shelf.if_there("The design", self._layout.design),
+                *self._shelf.if_there("The plan", self._layout.plan),
                 *findings,
+                *(_of_task(name, section) for name, sections in (failing or {}).items() for section in sections),
+                *text_section("What the ledger counts", counts),
                 *self._shelf.if_there("Decisions so far", self._layout.decisions),
             ),
             known=self._header(Role.KNOWLEDGE, Role.KNOWLEDGE.value, Step.KNOWLEDGE, self._layout.knowledge),
@@ -423,7 +446,11 @@ class FeatureBriefs:
             # No output folder: a report written into the worktree would be part of the change.
             scope=Scope(writes=writes),
             known=self._header(Role.IMPLEMENTER, name, Step.IMPLEMENT, self._layout.implementation_report(name))
-            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.self_check.git_staged": False}
+            | {
+                f"{_PAYLOAD}.task_id": name,
+                f"{_PAYLOAD}.self_check.git_staged": False,
+                f"{_PAYLOAD}.{_RATED}": self._layout.plan if name == FIX_NODE else self._layout.task(name),
+            }
             | (known or {}),
         )
 

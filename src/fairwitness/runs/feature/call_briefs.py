@@ -1,6 +1,6 @@
 """The brief of each call of a decision."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.policy import RunPath
@@ -9,6 +9,7 @@ from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.feature.state import AttemptState, FeatureState
 from fairwitness.errors import InternalError
+from fairwitness.ledger.queries import BY_NAME
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.review import STEP_OF
 from fairwitness.runs.dispatch.records import ended
@@ -18,7 +19,7 @@ from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.failed_attempts import FailedAttempt
 from fairwitness.runs.feature.findings import findings_section, fix_answers, open_design_findings, open_findings
 from fairwitness.runs.feature.ledger_queries import answers
-from fairwitness.runs.feature.questions import said_at_intake
+from fairwitness.runs.feature.questions import intake_return, said_at_intake
 from fairwitness.runs.shared.agent_calls import failure_section
 from fairwitness.runs.shared.sections import change_text, text_section
 
@@ -43,7 +44,7 @@ def _brief(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, ti
         case Step.RESEARCH:
             return briefs.researcher(id_, Focus(call.instance), said=said)
         case Step.SPEC:
-            return briefs.spec(id_, mode=context.order.mode, said=said)
+            return briefs.spec(id_, mode=context.order.mode, said=said, concerns=_concerns(context))
         case Step.DESIGN:
             found = open_findings(context, ReviewScope.DESIGN)
             return briefs.designer(id_, findings=findings_section("Findings", found), said=said)
@@ -52,7 +53,7 @@ def _brief(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, ti
         case Step.DESIGN_REVIEW | Step.CODE_REVIEW:
             return _review(context, briefs, call, tip)
         case Step.KNOWLEDGE:
-            return briefs.knowledge(id_, summary=summary_of(context.state()), findings=_left_open(context))
+            return _knowledge(context, briefs, id_)
         case _:
             raise InternalError(f"no agent is called in {call.step.value}")
 
@@ -129,6 +130,41 @@ def _review(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, t
 def _change(context: FeatureContext, tip: str) -> str:
     trees = context.repository.tree_of(context.order.base_commit), context.repository.tree_of(tip)
     return change_text(context.shadow, *trees)
+
+
+def _concerns(context: FeatureContext) -> tuple[str, ...]:
+    """Return the concerns that the intake agent raised about the request."""
+    intake = intake_return(context)
+    return tuple(
+        f"{each.severity.value}: {each.title}. {each.description} Recommended: {each.recommendation}"
+        for each in (intake.concerns if intake is not None else ())
+    )
+
+
+_COUNTS = ("retries", "failed-steps", "evaluations", "missing-information")
+
+
+def _knowledge(context: FeatureContext, briefs: FeatureBriefs, dispatch_id: str) -> Brief:
+    state = context.state()
+    failed = {name: [each.attempt for each in task.attempts if each.reason] for name, task in state.tasks.items()}
+    return briefs.knowledge(
+        dispatch_id,
+        summary=summary_of(state),
+        findings=_left_open(context),
+        failing={name: FailedAttempt(context, name, last[-1]).sections() for name, last in failed.items() if last},
+        counts="\n\n".join(_counts(context)),
+    )
+
+
+def _counts(context: FeatureContext) -> Iterator[str]:
+    """Yield what the ledger says about the calls of a run, one paragraph for each query that finds something."""
+    for query in (BY_NAME[name] for name in _COUNTS):
+        rows = context.ledger.database.read(query.sql, [context.run_id])
+        lines = (
+            "- " + ", ".join(f"{name} {cell}" for name, cell in zip(query.columns, row, strict=True)) for row in rows
+        )
+        if rows:
+            yield "\n".join((f"{query.about}:", *lines))
 
 
 def summary_of(state: FeatureState) -> str:

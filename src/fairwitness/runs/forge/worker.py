@@ -17,6 +17,7 @@ from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Worked
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
+from fairwitness.kit.clock import spell
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import ROLE_OF
 from fairwitness.rules.retry_material import FailureCause, Material, causes_of
@@ -118,6 +119,7 @@ class ForgeWorker:
                 "walkthrough.task_id": order.node,
                 "walkthrough.branch": order.branch,
                 "walkthrough.base_ref": order.target,
+                **(_asked_by(order.node, spell(self._log.clock())) if role is Role.REFINERY else {}),
             },
         )
 
@@ -227,6 +229,11 @@ class ForgeWorker:
         row = self._log.ledger.observation(self._log.run_id, f"{WANTED}:{done.dispatch_id}")
         by_tool = [] if row is None else [ChangeRequest.model_validate(each) for each in row.detail["requests"]]
         return [*asked, *(request for request in by_tool if request.title not in titles)]
+
+
+def _asked_by(node: str, now: str) -> dict[str, str]:
+    """Return what a refinery cannot know about its own change requests."""
+    return {"change_requests[].emitted_by": node, "change_requests[].emitted_at": now}
 
 
 def _role(node: DagNode, order: AttemptOrder) -> Role:
