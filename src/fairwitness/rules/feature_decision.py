@@ -362,7 +362,8 @@ def _after_fix(facts: FeatureFacts, review: ReviewFacts, fix: FixFacts, policy: 
     if call.cause is None and fix.checks is not None:
         gates = task_gates(fix.checks, policy)
         if fix.checks.tree is not None and not fix.checks.files:
-            return _with_calls(exhausted(review, policy, why="the fix changed nothing, its findings stay open"), policy)
+            why = "the fix changed nothing, its findings stay open"
+            return _with_calls(exhausted(review, policy, why=why), facts, policy)
         if is_verified(fix.checks, policy):
             why = "the fix has its evidence on the merged tree"
             entered = _leaving(facts, policy, Step.CODE_REVIEW) or _enter(Step.CODE_REVIEW, facts, policy, reason=why)

@@ -12,7 +12,7 @@ from fairwitness.contracts.autopilot.vocabulary import CheckWord
 from fairwitness.contracts.common.base import Contract, Texts
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.evidence_worth import SATISFIES, SHUTS, RowWorth, ValuedRow
-from fairwitness.runs.shared.failed_proof import proof_rows
+from fairwitness.runs.shared.retry_sections import proof_rows
 from fairwitness.store.artifacts import Store
 from fairwitness.verify.conclusion import VERIFIED
 from fairwitness.verify.failed_checks import check_texts
