@@ -146,7 +146,7 @@ def test_an_install_script_that_is_run_leaves_its_mark(tmp_path: Path, script: s
     """The test above would see it."""
     work = tmp_path / "home" / "work"
     work.mkdir(parents=True)
-    script = script.replace("/tmp/pwned", f"{tmp_path}/pwned")
+    script = script.replace("/tmp/pwned-by-a-check", str(tmp_path / "home" / "elsewhere"))
     subprocess.run([program, "-"], input=script, text=True, cwd=work, env={"HOME": str(tmp_path / "home")}, check=False)
     assert (work / RAN).exists()
     assert (tmp_path / "home" / "pwned-by-a-check").exists()
