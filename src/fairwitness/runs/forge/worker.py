@@ -18,6 +18,7 @@ from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Worke
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import spell
+from fairwitness.kit.text import bounded
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import ROLE_OF
 from fairwitness.rules.retry_material import FailureCause, Material, causes_of
@@ -50,6 +51,8 @@ from fairwitness.verify.failed_checks import spelled
 
 WANTED = "wanted"
 """The kind of observation that holds a refinery's change requests by tool, whatever it returned."""
+_SUBJECT = 60
+"""The most characters of a commit's subject."""
 _SOLVE = "Two changes of the same files do not fit together. Settle the conflict so that both keep what they do."
 
 
@@ -94,7 +97,14 @@ class ForgeWorker:
         position = DispatchPosition(STEP, task=order.node, attempt=order.attempt)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, equip=equip)
         await run_blocking(self._keep, order, role, done)
-        return worked(done, partial(_unfinished, role))
+        return worked(done, partial(_unfinished, role), await run_blocking(self._subject, order, node))
+
+    def _subject(self, order: AttemptOrder, node: DagNode) -> str | None:
+        """Return the subject of the attempt's commit: the title of the task, or what a refinery joins."""
+        task = self._criteria.task(order.node)
+        if task is not None:
+            return bounded(task.title, _SUBJECT)
+        return bounded(f"join {', '.join(node.dependencies)}", _SUBJECT) if node.type is NodeType.REFINERY else None
 
     def _node(self, name: str) -> DagNode:
         _, dag = self._log.effective()
