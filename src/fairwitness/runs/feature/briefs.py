@@ -249,8 +249,9 @@ class FeatureBriefs:
         elif change is None:
             raise UsageError("there is no code to be reviewed", next_step="hand over the change")
         else:
-            task = "Review the change against the specification and the plan."
-            inputs = (self._shelf.request(), self._shelf.specification(), *self._shelf.plan())
+            specified = self._shelf.if_there("The specification", self._layout.spec)  # none on the light path
+            task = f"Review the change against the {'specification' if specified else 'request'} and the plan."
+            inputs = (self._shelf.request(), *specified, *self._shelf.plan())
         shown = () if change is None else (PromptSection(title="The change", text=change),)
         return self._brief(
             dispatch_id,
