@@ -202,3 +202,18 @@ def test_whoever_joins_late_sees_everything(tmp_path: Path) -> None:
 def test_items_are_never_broken_in_two() -> None:
     assert packed([], 20, label="done") == []
     assert packed(["a" * 30], 20, label="done") == ["done  " + "a" * 13 + "…"]
+
+
+@pytest.mark.req("P12")
+def test_without_a_process_no_agent_is_shown_at_work(tmp_path: Path) -> None:
+    walk = going(tmp_path)
+    view = look_for(walk)
+    for event in events_after(walk.ledger.database, walk.run_id, 0):
+        view.apply_event(event)
+    walk.close()
+    carried = live_lines(view, width=80)
+    left = live_lines(view, width=80, is_worked_on=False)
+    assert any("▶ implement running" in line for line in carried)
+    assert any("■ implement stopped" in line for line in left)
+    assert len(left) < len(carried)
+    assert not any("attempt" in line for line in left)

@@ -148,7 +148,9 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
         if feature is not None:
             from fairwitness.cli.screens.feature import live_lines
 
-            for line in live_lines(feature, width=terminal_width())[2:]:  # without the rule and the headline
+            for line in live_lines(feature, width=terminal_width(), is_worked_on=worker is not None)[
+                2:
+            ]:  # no rule and headline
                 click.echo(line)
         _show_nodes(detail, is_worked_on=worker is not None)
     _show_events(detail, feature)
@@ -245,6 +247,8 @@ def _show_nodes(detail: "RunDetail", *, is_worked_on: bool) -> None:
 
     view, width = detail.view, terminal_width()
     groups = {"at work": view.at(*AT_WORK), "to be merged": view.at(NodeStage.QUEUED)}
+    if view.workflow == "feature":
+        groups = {}  # its steps and tasks are shown above
     names = max((cells(safe_line(node.name, 128)) for nodes in groups.values() for node in nodes[:_MOST]), default=0)
     for title, nodes in groups.items():
         for node in nodes[:_MOST]:

@@ -66,17 +66,21 @@ def at_work_now(view: "FeatureView") -> list[tuple[str, str, str]]:
     return [(safe_line(name, 128), text, spell_seconds(seconds_between(since, now))) for name, text, since in found]
 
 
-def live_lines(view: "FeatureView", *, width: int, height: int = LINES - 1) -> list[str]:
-    """Return the run, all steps, the active agents and an open question, limited to the given height."""
+def live_lines(view: "FeatureView", *, width: int, height: int = LINES - 1, is_worked_on: bool = True) -> list[str]:
+    """Return the run, all steps, the active agents and an open question, limited to the given height.
+
+    If no process works on the run, no agent is active, and its current step is stopped.
+    """
     from fairwitness.app.text import safe_line
 
     head = cut(f"{safe_line(view.feature.slug or view.run_id, 40)}  {headline(view)}", width)
-    lines = ["─" * width, head, *_plan(view, width)][:height]
+    lines = ["─" * width, head, *_plan(view, width, is_worked_on=is_worked_on)][:height]
     asked = []
     if view.feature.question is not None:
         options = ", ".join(safe_line(option, 30) for option in view.feature.question.options)
         asked = [cut(f"waiting for your answer to {safe_line(view.feature.question.gate, 60)}: {options}", width)]
-    return [*lines, *_workers(view, width, height - len(lines) - len(asked)), *asked][:height]
+    workers = _workers(view, width, height - len(lines) - len(asked)) if is_worked_on else []
+    return [*lines, *workers, *asked][:height]
 
 
 def _workers(view: "FeatureView", width: int, context: int) -> list[str]:
@@ -94,13 +98,14 @@ def _workers(view: "FeatureView", width: int, context: int) -> list[str]:
     return lines + more
 
 
-def _plan(view: "FeatureView", width: int) -> list[str]:
+def _plan(view: "FeatureView", width: int, *, is_worked_on: bool) -> list[str]:
     """Return all steps in three rows: done, running, to come."""
     rows: dict[str, list[str]] = {"done": [], "now": [], "next": []}
     for step in view.feature.steps.values():
         state = view.state_of(step)
         row = {"running": "now", "waiting": "next"}.get(state, "done")
-        rows[row].append(_item(step, state, view))
+        shown = "stopped" if state == "running" and not is_worked_on else state
+        rows[row].append(_item(step, shown, view))
     return [line for name, items in rows.items() for line in packed(items, width, label=name)]
 
 
