@@ -247,7 +247,7 @@ def test_every_way_out_of_a_step_stands_in_the_table_and_no_other() -> None:
         if route.to is not None:
             assert then == f"{route.action.value} to {route.to.value}"
         elif then is None:
-            assert outcome == "blocker" or "cannot end so" in route.because
+            assert outcome == "blocker" or "cannot end this way" in route.because
     assert told == {}
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.tools import Role
-from fairwitness.rules.claims import unrun_claims
 from fairwitness.runs.dispatch.model import ClaimCheck, no_claims
 
 _CHECKED = frozenset({Role.EXECUTOR, Role.MINI_VERIFIER, Role.PHASE_VERIFIER})
@@ -19,6 +18,8 @@ def claim_check(brief: Brief) -> ClaimCheck:
     """
     if brief.role not in _CHECKED:
         return no_claims
+    from fairwitness.rules.claims import unrun_claims  # with autopilot's contracts, which other runs do not load
+
     shown = "\n".join(box.text for box in brief.inputs)
 
     def objections(answer: dict[str, Any], ran: tuple[str, ...]) -> tuple[str, ...]:
