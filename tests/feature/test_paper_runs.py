@@ -18,20 +18,9 @@ def test_every_script_is_kept() -> None:
     assert names() == sorted(SCRIPTS), f"then look at the diff of: {_AGAIN}"
 
 
-_REPEATS = pytest.mark.xfail(
-    strict=True, reason="the paper planner stores its documents before they are compared, so each new plan is refused"
-)
-
-
 @pytest.mark.req("P12")
 @pytest.mark.req("P14")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=_REPEATS) if name in ("iterations-exhausted", "first-task-always-red") else name
-        for name in SCRIPTS
-    ],
-)
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_run_on_paper_decides_as_it_is_kept(name: str) -> None:
     with played(SCRIPTS[name]) as (steps, context):
         told = [[step.number, step.step, step.decision.kind, step.decision.reason] for step in steps]

@@ -12,6 +12,7 @@ from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.facts import CanStart, Step
 from fairwitness.git.identity import Identity
+from fairwitness.git.objects import TreeEntry
 from fairwitness.git.worktrees import Worktrees
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import visit_of
@@ -25,7 +26,7 @@ from fairwitness.runs.shared.agent_calls import AgentCaller, Equip
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 from fairwitness.sandbox.dotgit import DotGit
 from support.paper.script import Ending, How, Script
-from support.paper.team import answer_of
+from support.paper.team import answer_of, files_of
 
 AGENT = "paper"
 NOTHING = "0" * 40
@@ -80,9 +81,16 @@ class PaperCaller(AgentCaller):
         step = Step(position.step)
         visit = visit_of(self._run.state()) if position.task is None else 1
         outcome = self._outcome(brief, step, visit, ending)
-        done = Dispatched(brief.dispatch_id, outcome=outcome, start_tree=NOTHING, tree=None)
+        tree = self._written(brief, ending) if outcome.status is OutcomeStatus.OK else None
+        done = Dispatched(brief.dispatch_id, outcome=outcome, start_tree=NOTHING, tree=tree)
         write_end(self.context, brief, position, begun, done, agent=AGENT)
         return done
+
+    def _written(self, brief: Brief, ending: Ending) -> str | None:
+        """The tree of what the agent wrote; None if it wrote nothing."""
+        shadow, files = self._run.shadow, files_of(self._run, brief, ending)
+        entries = {path: TreeEntry("100644", shadow.add_blob(content)) for path, content in files.items()}
+        return shadow.compose(shadow.empty_tree(), entries) if entries else None
 
     def _is_spent(self) -> bool:
         """A budget that is used up stays so until somebody resumes the run; asked only where one can be."""

@@ -6,7 +6,6 @@ from typing import Any
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.vocabulary import Severity
-from fairwitness.contracts.feature.plan import TaskDocument
 from fairwitness.contracts.feature.review import Category, ReviewScope
 from fairwitness.demo.sessions import RecordedSession
 from fairwitness.kit import yaml_text
@@ -76,7 +75,7 @@ def _with_payload(document: demo.Document, changes: demo.Document) -> demo.Docum
 
 
 def _plan(context: FeatureContext, ending: Ending) -> demo.Document:
-    """The plan; its task documents are laid beside it, as if they had been read from the planner's worktree."""
+    """The plan; its task documents are `files_of` the planner."""
     state = context.state()
     session = demo.replanned(len(state.replans) + 1) if state.replans else demo.PLANNED
     if ending.how is How.UNUSABLE:
@@ -85,10 +84,25 @@ def _plan(context: FeatureContext, ending: Ending) -> demo.Document:
             for number, task in enumerate(session.answer["agent_output"]["payload"]["tasks"])
         ]
         return _with_payload(session.answer, {"tasks": tasks})
-    for task in demo.TASKS_AGAIN if state.replans else demo.TASKS:
-        document = TaskDocument.model_validate(yaml_text.parse(yaml_text.render(task.document())))
-        context.put_document(context.layout.task(task.id), document)
     return session.answer
+
+
+def files_of(context: FeatureContext, brief: Brief, ending: Ending) -> dict[str, bytes]:
+    """What the agent of a brief writes in its worktree: a planner its task documents, others nothing.
+
+    A planner that is asked again changes the documents of the tasks that failed.
+    """
+    if brief.role is not Role.PLANNER or ending.how is How.UNUSABLE:
+        return {}
+    replans = context.state().replans
+    files = {}
+    for task in demo.TASKS_AGAIN if replans else demo.TASKS:
+        document = task.document()
+        if replans and task.id in replans[-1].failing:
+            again = f"{document['task']['description']} Plan {len(replans) + 1}."
+            document = {**document, "task": {**document["task"], "description": again}}
+        files[context.layout.task(task.id)] = yaml_text.render(document).encode()
+    return files
 
 
 def _review(perspective: str, scope: ReviewScope, round_: int, ending: Ending) -> demo.Document:
