@@ -18,7 +18,7 @@ from fairwitness.contracts.agents.dispatch import EnforcementTier, OutcomeStatus
 from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.common.budgets import Amounts
 from fairwitness.contracts.common.policy import RetryPolicy
-from fairwitness.errors import ProviderAway
+from fairwitness.errors import DatabaseUnusable, DiskRefused, ProviderAway
 from fairwitness.git.identity import FALLBACK
 from fairwitness.git.repository import Repository
 from fairwitness.git.worktrees import Worktrees
@@ -175,11 +175,20 @@ def test_a_program_whose_provider_always_fails_it_ends_as_interrupted(world: Wor
     assert world.ledger.observation(RUN, "dispatch:d-1:ended") is None
 
 
-def test_calls_beside_one_whose_provider_is_away_end_by_themselves(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        ProviderAway("the provider acme cannot be used"),
+        DiskRefused("cannot reserve answers/a: ENOSPC"),
+        DatabaseUnusable("evidence.db cannot be used as a database: database or disk is full"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_calls_beside_one_that_fails_end_by_themselves(world: World, tmp_path: Path, error: Exception) -> None:
     ended: list[str] = []
 
-    async def away() -> None:
-        raise ProviderAway("the provider acme cannot be used")
+    async def fails() -> None:
+        raise error
 
     async def works() -> None:
         await asyncio.sleep(0.05)
@@ -192,6 +201,6 @@ def test_calls_beside_one_whose_provider_is_away_end_by_themselves(world: World,
         raise AssertionError("nobody is dispatched")
 
     caller = AgentCaller(world.context(), none, readers, RetryPolicy())
-    with pytest.raises(ProviderAway):
-        asyncio.run(caller.together([away, works]))
+    with pytest.raises(type(error)):
+        asyncio.run(caller.together([fails, works]))
     assert ended == ["answered"]

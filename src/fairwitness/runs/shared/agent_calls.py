@@ -18,7 +18,7 @@ from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.policy import RetryPolicy
 from fairwitness.contracts.common.tools import POLICIES, Role
-from fairwitness.errors import LedgerTampered, ProviderAway
+from fairwitness.errors import LedgerTampered
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.feature_retry import may_retry
@@ -72,26 +72,24 @@ class AgentCaller:
         self._retry, self._roles = retry, roles
 
     async def together(self, calls: Sequence[Callable[[], Awaitable[None]]]) -> None:
-        """Make calls in parallel; the first error ends the others.
+        """Make calls in parallel and raise the first error when all have ended.
 
-        If the provider of a model is away, the others end by themselves: what they have used so far is paid.
+        A call that fails, for example because the disk is full, does not end the others: what they have used so far is
+        paid, and they would be made again.
         """
-        away: list[ProviderAway] = []
+        errors: list[Exception] = []
 
         async def awaited(call: Callable[[], Awaitable[None]]) -> None:
             try:
                 await call()
-            except ProviderAway as error:
-                away.append(error)
+            except Exception as error:  # noqa: BLE001  # raised below
+                errors.append(error)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for call in calls:
-                    group.create_task(awaited(call))
-        except ExceptionGroup as several:
-            raise several.exceptions[0] from None
-        if away:
-            raise away[0]
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(awaited(call))
+        if errors:
+            raise errors[0]
 
     async def ask_once(self, brief: Brief, position: DispatchPosition, commit: str) -> Dispatched:
         """Call a read-only agent once in a checkout of a commit; files that it leaves there are discarded."""
