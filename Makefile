@@ -15,7 +15,7 @@ SLICE_SECONDS ?= 240
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test check fmt format lint types imports dead docs docs-write schemas full slice costs \
-  sweep soak test-kills test-faults test-agents test-real mutate bench lock clean
+  sweep soak test-kills test-faults test-agents test-real mutate bench bench-retries lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ test-agents: setup ## run real agents from npm in the sandbox with a scripted mo
 
 test-real: setup ## verify two published projects end to end (needs a registry; 6 min)
 	FAIRWITNESS_REAL=1 $(BIN)/pytest tests/real -p no:randomly --timeout=1800
+
+bench-retries: setup ## count second attempts that succeed with and without the retry material (needs a registry; 10 min)
+	$(BIN)/python scripts/retry_experiment.py $(PROJECTS)
 
 fmt: setup ## format the code in place
 	$(BIN)/ruff format .

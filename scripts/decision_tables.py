@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable
 
 from fairwitness.contracts.common.evidence import Phase
 from fairwitness.contracts.common.gates import Gate
-from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.policy import PathChoice, Policy, RunPath
 from fairwitness.contracts.common.vocabulary import RISKS, Size
 from fairwitness.contracts.feature.events import DispatchStatus
-from fairwitness.contracts.feature.facts import OPTIONS, ChangedFile, ChangeKind
-from fairwitness.contracts.feature.review import Perspective
+from fairwitness.contracts.feature.facts import OPTIONS, ChangedFile, ChangeKind, Step
 from fairwitness.contracts.verify.results import BAD, ItemChange
 from fairwitness.contracts.verify.results import ItemOutcome as TestOutcome
 from fairwitness.rules.confidence import APPROVALS_AT_MOST, AT_MOST, FINDING_AT_MOST, may_commit
 from fairwitness.rules.evidence_worth import ACCEPTED_SOURCES, CHECKS, depth_of, effective_size
+from fairwitness.rules.feature_paths import BEGINS_ON, REJOINS_AT, REVIEWERS_OF, STEPS_OF, TASKS_OF_AUTO, calls_on
 from fairwitness.rules.feature_retry import CLASS_OF, after_failed_iteration, bounds, retries_inside
 from fairwitness.rules.feature_routes import (
     AGENT_OF,
@@ -42,18 +42,19 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_PANEL = ", ".join(f"{len(panel)} on the {path.value} path" for path, panel in REVIEWERS_OF.items())
 GATE_WORDS = {
     Gate.BASELINE_EXISTS: ("checks run before the change", "at least 1"),
     Gate.VERIFICATION_SUFFICIENT: (
         "checks of this iteration that ran in a sandbox and passed; none failed, none without evidence",
         f"at least {POLICY.verification.standard_checks} Standard, {POLICY.verification.large_checks} Large or red",
     ),
-    Gate.REVIEWERS_SUBMITTED: ("perspectives with a verdict in this round", f"exactly {len(Perspective)}"),
+    Gate.REVIEWERS_SUBMITTED: ("perspectives with a verdict in this round", _PANEL),
     Gate.NO_BLOCKER: ("blockers of this round, by anybody", "exactly 0"),
-    Gate.CATEGORIES_COVERED: ("perspectives that judged all three categories", f"exactly {len(Perspective)}"),
+    Gate.CATEGORIES_COVERED: ("perspectives that judged all three categories", _PANEL),
     Gate.MAJORITY_APPROVES: (
         "perspectives that approve in all three categories",
-        f"at least {POLICY.review.approvals}",
+        f"at least {POLICY.review.approvals}; {len(REVIEWERS_OF[RunPath.LIGHT])} on the light path",
     ),
     Gate.CHANGE_HOLDS: (
         "required checks that passed, or are red in exactly what was red before; nothing worse, nothing missing",
@@ -169,6 +170,41 @@ def routing() -> str:
     )
 
 
+def paths() -> str:
+    """The steps of each path, and when a run leaves the light one."""
+    steps = _table(
+        ("step", "name", *(path.value for path in RunPath)),
+        (
+            (
+                step.value,
+                step.name.lower().replace("_", " "),
+                *(_on(path, step) if step in STEPS_OF[path] else "skipped" for path in RunPath),
+            )
+            for step in Step
+        ),
+    )
+    begins = _table(
+        ("`policy.path`", "a run begins on"), ((f"`{said}`", path.value) for said, path in BEGINS_ON.items())
+    )
+    leaves = _table(
+        ("after", "continues on the full path with"),
+        ((step.name.lower().replace("_", " "), to.name.lower().replace("_", " ")) for step, to in REJOINS_AT.items()),
+    )
+    return (
+        "## Paths\n\nA step that a path lacks is passed as if it were done. No path lacks a check or an evidence\n"
+        "gate.\n\n"
+        f"{steps}\n{begins}\n"
+        "A run leaves the light path when a file is red: by its planner or by the rules below when it is planned, by\n"
+        f"the rules when it was changed. With `{PathChoice.AUTO.value}` a plan of more than {TASKS_OF_AUTO} task\n"
+        "leaves it, too.\n\n"
+        f"{leaves}"
+    )
+
+
+def _on(path: RunPath, step: Step) -> str:
+    return ", ".join(calls_on(path, step)) or ("one for each task" if AGENT_OF[step] else "no agent")
+
+
 def review() -> str:
     """From findings to verdicts, and from verdicts to the next move."""
     findings = _table(
@@ -176,15 +212,15 @@ def review() -> str:
         ((severity.value, verdict.value) for severity, verdict in VERDICT_OF.items()),
     )
     table = _table(
-        ("the three reviewers", "a further round is left", "then"),
+        ("the reviewers", "a further round is left", "then"),
         (
             (situation.value, "yes" if left else "no", resolution.value)
             for (situation, left), resolution in RESOLUTIONS.items()
         ),
     )
     return (
-        f"## Review\n\n{findings}\nThree perspectives judge three categories each. Read the table from the top: the\n"
-        f"first situation that fits holds.\n\n{table}\n"
+        f"## Review\n\n{findings}\nThree perspectives, one on the light path, judge three categories each. Read the\n"
+        f"table from the top: the first situation that fits holds.\n\n{table}\n"
         f"`review.on_exhausted` is `{POLICY.review.on_exhausted.value}` unless set otherwise. A fix that does not\n"
         "pass its checks on the merged tree is dropped, and counts as a last round spent.\n"
     )
@@ -242,7 +278,7 @@ def confidence() -> str:
         ("the tree to be committed has not passed its checks", "Low"),
         ("a check passed before the change and fails now", "Low"),
         ("a check failed before the change and fails still", "Medium"),
-        *((f"{count} of {len(Perspective)} approve", level.value) for count, level in APPROVALS_AT_MOST.items()),
+        *((f"{count} of {all_} approve", level.value) for (count, all_), level in APPROVALS_AT_MOST.items()),
         *((f"an open finding of severity {word.value}", level.value) for word, level in FINDING_AT_MOST.items()),
         *((kind.value.replace("_", " "), level.value) for kind, level in AT_MOST.items()),
     ]
@@ -344,7 +380,18 @@ def trust() -> str:
     )
 
 
-SECTIONS: list[Callable[[], str]] = [gates, moves, routing, review, retry, provider_faults, confidence, risk, trust]
+SECTIONS: list[Callable[[], str]] = [
+    gates,
+    moves,
+    routing,
+    paths,
+    review,
+    retry,
+    provider_faults,
+    confidence,
+    risk,
+    trust,
+]
 """Whoever adds a rule adds its section here."""
 
 

@@ -80,11 +80,11 @@ def commands() -> str:
 
 def contracts() -> str:
     """docs/contracts.md: every contract and how it is known."""
-    from fairwitness.contracts.catalog import CATALOG
+    from fairwitness.contracts.catalog import catalog
 
     rows = [
         f"| `{entry.name}` | {entry.version} | {entry.workflow} | {entry.written_as} | {_what(entry.shape)} |"
-        for entry in CATALOG
+        for entry in catalog().values()
     ]
     return (
         f"{HEAD}\n# Contracts\n\n"

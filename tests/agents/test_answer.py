@@ -124,4 +124,33 @@ def test_rules_between_fields_refuse_an_answer_too() -> None:
 
 
 def test_a_known_field_below_something_that_is_no_mapping_is_left_to_the_contract() -> None:
-    assert with_known({"a": [1]}, {"a.b": 2, "c.d.e": 3}) == {"a": [1], "c": {"d": {"e": 3}}}
+    assert with_known({"a": [1], "c": {}}, {"a.b": 2, "c.d.e": 3}) == {"a": [1], "c": {"d": {"e": 3}}}
+    assert with_known({}, {"c.d": 3}) == {}  # left out on purpose, or missed by its contract
+
+
+_ALIASES = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(
+            "```json\n" + '{"a":' * 100_000 + "1" + "}" * 100_000 + "\n```", "deeper than 64", id="json-depth"
+        ),
+        pytest.param("```yaml\na: " + "[" * 100_000 + "]" * 100_000 + "\n```", "deeper than 64", id="yaml-depth"),
+        pytest.param(f"```yaml\n{_ALIASES}```", "anchors", id="yaml-aliases"),
+        pytest.param('```json\n{"a": ' + "9" * 1_000_000 + "}\n```", "longer than 64", id="number"),
+        pytest.param("x" * 200_000_000, NO_ANSWER, id="200-MB"),
+        pytest.param('```json\n{"a": "' + "x" * 200_000_000 + '"}\n```', NO_ANSWER, id="200-MB-block"),
+        pytest.param("{" * 2_000_000, NO_ANSWER, id="open-braces"),
+        pytest.param("```\n" * 500_000, NO_ANSWER, id="fences"),
+    ],
+)
+@pytest.mark.req("X3")
+def test_a_hostile_answer_is_a_problem_in_words(text: str, words: str) -> None:
+    """The agent is told what is wrong and asked once more, as for any answer that cannot be read."""
+    read = read_answer(text, None, "plan-output", {})
+    assert read.value is None
+    (problem,) = read.problems
+    assert words in problem
+    assert len(problem) < 200

@@ -221,7 +221,8 @@ def test_the_reference_names_every_field_that_a_role_returns(role: Role) -> None
     assert answer is not None
     for contract in (answer, *ROLES[role].documents.values()):
         assert f"\n## {contract} " in schemas
-        for field in fields_of(form_of(contract, ()).schema):
+        fields = [field for field in fields_of(form_of(contract, ()).schema) if "properties" not in field.node]
+        for field in fields:
             assert f"`{field.way}`" in schemas
             assert f"`{field.way}`" in PAGES["vscode"][VSCODE.agent_path(role)].body or contract != answer
 
@@ -246,7 +247,7 @@ def test_every_way_out_of_a_step_stands_in_the_table_and_no_other() -> None:
         if route.to is not None:
             assert then == f"{route.action.value} to {route.to.value}"
         elif then is None:
-            assert outcome == "blocker" or "cannot end so" in route.because
+            assert outcome == "blocker" or "cannot end this way" in route.because
     assert told == {}
 
 

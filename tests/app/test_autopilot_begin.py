@@ -88,6 +88,18 @@ def test_everything_that_a_run_goes_by_is_written_down_once(top: Path) -> None:
 
 
 @NEEDS_SANDBOX
+@pytest.mark.req("A2")
+def test_texts_of_requirements_come_from_the_specifications_and_a_missing_one_is_told(top: Path) -> None:
+    roadmap = top / ".planning" / "ROADMAP.md"
+    roadmap.write_text(roadmap.read_text().replace("**Success", "**Requirements**: REQ-91, REQ-92\n**Success", 1))
+    (top / ".planning" / "REQUIREMENTS.md").write_text("- **REQ-91**: It sells\n  apples.\n")
+    commit(top)
+    begun_now = begin(top, "1")
+    assert begun_now.order.requirements == {"REQ-91": "It sells apples."}
+    assert "REQ-92 is described in no specification" in begun_now.warnings
+
+
+@NEEDS_SANDBOX
 def test_a_second_in_which_a_run_was_begun_is_not_taken_again(top: Path) -> None:
     first = begin(top, "1")
     tell(top, halted(), run_id=first.run_id)

@@ -19,23 +19,25 @@ from app.autopilot_grounds import (
     started,
     tell,
 )
+from fairwitness.app.runs.drive import LAST_EVENT_S, needed_silence_s
 from fairwitness.app.views.autopilot import (
-    LiveBoard,
     all_metrics,
     next_autopilot_command,
     report_of,
     roadmap_phases,
-    view_of_run,
 )
+from fairwitness.app.views.board import board_of, view_of_run
 from fairwitness.app.views.detail import next_command, read_detail, run_lines
 from fairwitness.app.views.detail import open_database as opened_database
 from fairwitness.app.views.event_lines import event_text
+from fairwitness.app.views.followed_run import follow_run
 from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.errors import UsageError
-from fairwitness.ledger.run_summary import PhaseStatuses, SummaryEvent
+from fairwitness.ledger.phase_summary import PhaseStatuses
+from fairwitness.ledger.summary_event import SummaryEvent
 from fairwitness.rules.fold_autopilot import fold_autopilot
 from rules.fold_streams import PILOT, PILOT_RUN, SETUP, stream
 
@@ -121,22 +123,31 @@ def test_a_pause_is_no_end_and_a_failure_is_one(top: Path) -> None:
     assert end(top) == (WatchEnd.BUDGET, f"fairwitness autopilot report {RUN}")
 
 
+@pytest.mark.req("A19", "P16")
+def test_silence_alone_never_leaves_a_run_with_a_deferred_phase_to_a_person(top: Path) -> None:
+    """It still has to write its report, and a process that takes it up after a kill is silent meanwhile."""
+    begun(top)
+    tell(top, started("1"), deferred("1"))
+    with follow_run(top, RUN) as run:
+        assert needed_silence_s(run.view) is None
+        tell(top, paused())
+        run.news()
+        assert needed_silence_s(run.view) == LAST_EVENT_S
+
+
 def test_the_board_shows_phases_with_step_score_and_tokens(top: Path) -> None:
     begun(top)
     tell(top, started("1"), completed("1", 9.4), started("2"), at_step("2", StepName.EXECUTE))
-    board = LiveBoard(top, RUN)
-    board.open()
-    try:
-        view = board.view()
+    with follow_run(top, RUN) as run:
+        view = board_of(run.view, run.order())
         assert [(phase.id, phase.name, phase.word, phase.step, phase.score) for phase in view.phases] == [
             ("1", "Sign in", "completed", None, 9.4),
             ("2", "Shop", "in progress", "execute", None),
         ]
         assert (view.current_phase, view.token_cap, view.breaker) == ("2", 5_000_000, "closed")
         tell(top, deferred("2"))
-        assert board.view().waiting == ("2",)
-    finally:
-        board.close()
+        run.news()
+        assert board_of(run.view, run.order()).waiting == ("2",)
     assert next_autopilot_command(top, view_of_run(top, None)) == "fairwitness verdict 2 pass|fail|issues"
 
 

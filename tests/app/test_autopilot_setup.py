@@ -36,6 +36,17 @@ def test_what_is_missing_is_written_and_read_again(tmp_path: Path) -> None:
     assert {path: (top / path).read_bytes() for path in before} == before
 
 
+@pytest.mark.req("A2")
+def test_commands_are_found_as_verify_finds_its_checks(tmp_path: Path) -> None:
+    top = lay_out(tmp_path / "shop", None)
+    (top / "Makefile").unlink()
+    (top / "setup.py").write_text("from setuptools import setup\n\nsetup(name='shop', py_modules=['shop'])\n")
+    (top / "test_shop.py").write_text("import pytest\n\n\ndef test_it():\n    assert True\n")
+    init(top)
+    config = ProjectConfig.model_validate(json.loads((top / layout.CONFIG).read_text()))
+    assert (config.project.type, config.project.commands) == ("python", {"test": "python -m pytest"})
+
+
 @pytest.mark.req("A6")
 def test_what_stands_there_stays(tmp_path: Path) -> None:
     top = lay_out(tmp_path / "shop")

@@ -171,6 +171,20 @@ def test_a_run_that_ended_goes_on_in_the_step_that_it_ended_in(till: Path) -> No
 
 
 @pytest.mark.req("P16")
+def test_a_run_that_is_taken_up_says_once_that_git_refused_its_head(till: Path) -> None:
+    begun = begin(till)
+    remarks: list[str] = []
+    factory = RunnerFactory(till, on_remark=remarks.append)
+    (till / ".git/refs/fairwitness").write_text("no folder for refs\n")
+    for _ in range(2):
+        factory.feature_runner(begun.run_id)
+    factory.ledger.close()
+    (remark,) = remarks
+    assert begun.run_id in remark
+    assert "could not be anchored" in remark
+
+
+@pytest.mark.req("P16")
 def test_steps_of_the_same_moment_are_not_confused_when_a_run_goes_on(till: Path) -> None:
     begun = begin(till)
     factory = RunnerFactory(till)

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from app.report_ledgers import COMMIT, MOMENT, RUN, FeatureWalk, finished, going
-from fairwitness.app.views.feature import STEPS, FeatureView
+from fairwitness.app.views.feature import FeatureView
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.errors import EventsBroken
-from fairwitness.ledger.run_summary import SummaryEvent
+from fairwitness.ledger.feature_summary import LIGHT, NOT_ON_LIGHT, STEPS
 from fairwitness.ledger.summary import events_after
+from fairwitness.ledger.summary_event import SummaryEvent
+from fairwitness.rules.feature_paths import STEPS_OF
 from fairwitness.rules.fold_feature import fold_feature
 from rules.fold_streams import FEATURE, FEATURE_RUN, stream
 
@@ -64,9 +67,14 @@ def test_the_steps_are_those_of_the_rules_in_their_order() -> None:
     assert list(STEPS) == [step.value for step in Step]
 
 
+def test_the_light_path_lacks_the_steps_that_the_rules_say() -> None:
+    assert {step.value for step in Step if step not in STEPS_OF[RunPath.LIGHT]} == NOT_ON_LIGHT
+    assert RunPath.LIGHT.value == LIGHT
+
+
 def test_the_whole_plan_is_there_before_anything_happened() -> None:
     view = FeatureView(RUN)
-    assert [step.state for step in view.steps.values()] == ["waiting"] * len(Step)
+    assert [step.state for step in view.feature.steps.values()] == ["waiting"] * len(Step)
     assert (view.word, view.started_tasks(), view.running(), view.is_over) == ("running", [], [], False)
 
 
@@ -76,34 +84,34 @@ def test_it_says_what_a_fold_of_all_events_says(tmp_path: Path, run: type[Featur
     view, state = detail(walk), folded(walk)
     walk.close()
     for name, step in state.steps.items():
-        seen = view.steps[name]
+        seen = view.feature.steps[name]
         assert (seen.visits, seen.started, seen.finished) == (step.runs, step.started_at, step.finished_at)
         assert seen.outcome == (step.outcome.value if step.outcome else None)
-    assert {name for name, step in view.steps.items() if step.visits} == set(state.steps)
-    assert {name: call.status for name, call in view.calls.items()} == {
+    assert {name for name, step in view.feature.steps.items() if step.visits} == set(state.steps)
+    assert {name: call.status for name, call in view.feature.calls.items()} == {
         name: call.status.value if call.status else None for name, call in state.dispatches.items()
     }
-    assert view.tokens == sum(call.tokens for call in state.dispatches.values())
+    assert view.feature.tokens == sum(call.tokens for call in state.dispatches.values())
     assert {task.name: task.attempt for task in view.started_tasks()} == {
         name: task.attempts[-1].attempt for name, task in state.tasks.items()
     }
-    assert [kind for kind, _ in view.degradations] == [each.kind.value for each in state.degradations]
-    assert view.commit == state.commit
+    assert [kind for kind, _ in view.feature.degradations] == [each.kind.value for each in state.degradations]
+    assert view.feature.commit == state.commit
     assert view.is_over == (state.ending is not None)
-    assert view.decisions == state.decisions
+    assert view.feature.decisions == state.decisions
 
 
 def test_a_run_that_ended_says_how(tmp_path: Path) -> None:
     walk = finished(tmp_path)
     view = detail(walk)
     walk.close()
-    assert (view.word, view.confidence, view.commit) == ("committed", "Medium", COMMIT)
-    assert view.steps["step-3b"].revised == 1
-    assert view.steps["step-3b"].state == "done"
+    assert (view.word, view.feature.confidence, view.feature.commit) == ("committed", "Medium", COMMIT)
+    assert view.feature.steps["step-3b"].revised == 1
+    assert view.feature.steps["step-3b"].state == "done"
     assert [(task.name, task.word, task.attempt) for task in view.started_tasks()] == [("task-01", "merged", 2)]
-    gate = view.gates["EG-2", "task-01"]
+    gate = view.feature.gates["EG-2", "task-01"]
     assert (gate.is_open, gate.counted, gate.threshold) == (True, 2, 2)
-    assert view.question is None
+    assert view.feature.question is None
 
 
 def test_what_runs_now_is_told_with_its_task(tmp_path: Path) -> None:
@@ -112,8 +120,8 @@ def test_what_runs_now_is_told_with_its_task(tmp_path: Path) -> None:
     walk.close()
     assert len(view.running()) == 6
     assert [(task.word, task.is_under_way) for task in view.started_tasks()] == [("working", True)]
-    assert view.steps["step-5"].state == "running"
-    assert view.steps["step-5"].seconds(LATER) > 500
+    assert view.feature.steps["step-5"].state == "running"
+    assert view.feature.steps["step-5"].seconds(LATER) > 500
 
 
 def test_a_task_goes_through_its_stages_and_back(tmp_path: Path) -> None:
@@ -157,7 +165,7 @@ def test_a_step_under_way_when_the_run_ended_is_stopped(tmp_path: Path) -> None:
     walk.tell("run_finished", outcome="out_of_budget", confidence=None, reason="tokens")
     view = detail(walk)
     walk.close()
-    assert view.state_of(view.steps["step-5"]) == "stopped"
+    assert view.state_of(view.feature.steps["step-5"]) == "stopped"
     assert view.word == "out of budget"
 
 
@@ -167,8 +175,8 @@ def test_a_question_stands_until_it_is_answered(tmp_path: Path) -> None:
     walk.tell("approval_requested", gate_id="gate-post-planning", options=["approve", "abort"])
     view = detail(walk)
     walk.close()
-    assert view.question is not None
-    assert (view.question.gate, view.question.options, view.word) == (
+    assert view.feature.question is not None
+    assert (view.feature.question.gate, view.feature.question.options, view.word) == (
         "gate-post-planning",
         ("approve", "abort"),
         "waiting for you",
@@ -193,7 +201,7 @@ def test_the_stream_of_the_folds_is_taken_in_too() -> None:
     view = FeatureView(FEATURE_RUN)
     for envelope in stream(Workflow.FEATURE, FEATURE_RUN, FEATURE):
         view.apply_event(event_of(**dict(envelope)))
-    assert (view.word, view.iteration, view.refused, view.exhausted_budgets) == (
+    assert (view.word, view.feature.iteration, view.feature.refused, view.feature.exhausted_budgets) == (
         "committed",
         1,
         1,

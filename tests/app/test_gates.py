@@ -12,11 +12,12 @@ from app.autopilot_grounds import failed as phase_failed
 from app.autopilot_grounds import tell as tell_autopilot
 from app.report_ledgers import FeatureWalk, going
 from cli.runner import fairwitness
-from fairwitness.app.views.gates import one_gate, run_gates
+from fairwitness.app.views.gates import GateView, one_gate, run_gates
 from fairwitness.contracts.common.decisions import Replan
 from fairwitness.contracts.common.evidence import CheckRow, EvidenceQuery, Observation, Tally
+from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.common.policy import Policy
-from fairwitness.errors import UsageError
+from fairwitness.errors import EventsBroken, UsageError
 from fairwitness.rules.gates import task_gates
 from fairwitness.runs.feature.decisions import DECISION
 from rules.build import failed, row, task
@@ -75,6 +76,36 @@ def test_the_gates_of_a_task_without_a_single_row_are_explained(tmp_path: Path) 
 
 
 @pytest.mark.req("P7")
+def test_a_gate_is_found_by_every_name_that_a_screen_shows() -> None:
+    query = EvidenceQuery(sql="SELECT 1", values=())
+    opened = {gate: Open(gate=gate, evidence=(), count=1, threshold=1, query=query) for gate in Gate}
+    shut = Blocked(
+        gate=Gate.CHANGE_HOLDS, missing=("tests",), because="tests failed", count=0, threshold=1, query=query
+    )
+    views = (
+        GateView("task-01", 1, opened[Gate.CHANGE_HOLDS]),
+        GateView("task-01", 0, opened[Gate.BASELINE_EXISTS]),
+        GateView("task-01", 1, opened[Gate.VERIFICATION_SUFFICIENT]),
+        GateView("task-02", 1, shut),
+        GateView("task-02", 0, opened[Gate.BASELINE_EXISTS]),
+        GateView("till-design-review", 1, opened[Gate.NO_BLOCKER]),
+    )
+    for pasted, name in {
+        "task-01": "EG-2:task-01",
+        "verify:task-01": "verify:task-01",
+        "task-02": "verify:task-02",
+        "EG-2:task-02": "verify:task-02",
+        "EG-2.task-02": "verify:task-02",
+        "design-review": "EG-4:till-design-review",
+        "EG-4:design-review": "EG-4:till-design-review",
+        "EG-4": "EG-4:till-design-review",
+    }.items():
+        assert one_gate("run-1", views, pasted).name == name, pasted
+    with pytest.raises(UsageError, match="'EG-1' could be EG-1:task-01 or EG-1:task-02"):
+        one_gate("run-1", views, "EG-1")
+
+
+@pytest.mark.req("P7")
 def test_a_gate_that_opened_later_tells_why_it_was_blocked_before(tmp_path: Path) -> None:
     walk = going(tmp_path)
     decide(walk, 1, failed("tests"), failing=(("tests", TEST),))
@@ -86,6 +117,15 @@ def test_a_gate_that_opened_later_tells_why_it_was_blocked_before(tmp_path: Path
     before = [line for line in done.stdout.splitlines() if line.startswith("before")]
     assert len(before) == 1, "the same answer twice is told once"
     assert f"blocked at decision 1: tests (failed): {TEST}" in before[0]
+
+
+@pytest.mark.parametrize("kind", ["approval_requested", "approval_answered"])
+@pytest.mark.req("P7")
+def test_an_event_without_the_fields_of_a_gate_is_named(tmp_path: Path, kind: str) -> None:
+    walk = going(tmp_path)
+    walk.tell(kind, x={"y": [1, None]})
+    with closing(walk.ledger) as ledger, pytest.raises(EventsBroken, match=rf"event \d+ .*{kind}"):
+        run_gates(ledger, walk.run_id)
 
 
 @pytest.mark.req("P7")

@@ -18,13 +18,13 @@ from fairwitness.app.report.page import LARGEST_PAGE, MARK, STYLE
 from fairwitness.app.report.page import page as page_of
 from fairwitness.app.report.raw_evidence import SECTIONS as MOST_TASKS
 from fairwitness.app.views.checks import Check, judged_checks
-from fairwitness.app.views.feature import HARNESS
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Workflow
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.forge import events as happened
 from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError
 from fairwitness.kit.durations import seconds_between, took
+from fairwitness.ledger.feature_summary import HARNESS
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.fold_feature import fold_feature
 
@@ -45,7 +45,8 @@ def test_a_feature_run_is_told_from_its_request_to_its_commit(tmp_path: Path) ->
         "please add a login",
         "Committed",
         "Medium",
-        "0 of 3 reviewers approve (at most",
+        "The code was not reviewed (at most",
+        "1 of 2 reviewers approve",
         f"git revert {COMMIT}",
         "fewer_researchers",
         "a reviewer wants another design",

@@ -20,8 +20,9 @@ from fairwitness.contracts.forge.documents import SubtaskStatus
 from fairwitness.contracts.forge.events import FORGE_EVENT_TYPES
 from fairwitness.errors import DatabaseUnusable, EventsBroken, UsageError
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.run_summary import EVENT_VERSION, NODE_TYPES, RUN_TYPES, SummaryEvent
+from fairwitness.ledger.run_summary import NODE_TYPES, RUN_TYPES
 from fairwitness.ledger.summary import events_after, graph_of, last_events, run_summaries
+from fairwitness.ledger.summary_event import EVENT_VERSION, SummaryEvent
 from fairwitness.rules.dag import is_exhausted
 from fairwitness.rules.fold import UPCASTERS, current_version
 from fairwitness.rules.fold_forge import fold_forge

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from contracts import feature_constraints, forge_constraints
 from fairwitness.app.schemas import check, export, json_schema, recognise
-from fairwitness.contracts.catalog import BY_NAME, CATALOG
+from fairwitness.contracts.catalog import catalog, entry_of
 from fairwitness.errors import UsageError
 from fairwitness.kit.documents import SUFFIXES, Format, read, render
 from support.fixtures import DELETE, ROOT, SEEDS, edited, instances, value_of
@@ -19,20 +19,20 @@ SCHEMAS = ROOT / "schemas"
 
 
 def _validator(contract: str) -> Draft202012Validator:
-    return Draft202012Validator(json_schema(BY_NAME[contract]))
+    return Draft202012Validator(json_schema(entry_of(contract)))
 
 
 @pytest.mark.req("P1")
 def test_names_are_unique_and_each_has_a_published_schema() -> None:
-    assert len(BY_NAME) == len(CATALOG)
+    assert [entry_of(name) for name in catalog()] == list(catalog().values())
     published = {path.name for path in SCHEMAS.glob("*.json")}
-    assert published >= {f"{entry.name}-{entry.version}.json" for entry in CATALOG}
+    assert published >= {f"{entry.name}-{entry.version}.json" for entry in catalog().values()}
 
 
 @pytest.mark.req("P1")
-@pytest.mark.parametrize("contract", BY_NAME)
+@pytest.mark.parametrize("contract", catalog())
 def test_a_published_schema_is_what_its_contract_says(contract: str) -> None:
-    entry = BY_NAME[contract]
+    entry = entry_of(contract)
     published = json.loads((SCHEMAS / f"{entry.name}-{entry.version}.json").read_text())
     assert published == json_schema(entry), f"{contract} changed: give it a new version in contracts/catalog.py"
     Draft202012Validator.check_schema(published)
@@ -44,7 +44,7 @@ def test_a_published_version_is_never_overwritten(tmp_path: Path) -> None:
     changed = tmp_path / "plan-output-1.0.json"
     changed.write_text("{}")
     again = export(tmp_path)
-    assert (again.refused, again.written, len(again.unchanged)) == (["plan-output-1.0.json"], [], len(CATALOG) - 1)
+    assert (again.refused, again.written, len(again.unchanged)) == (["plan-output-1.0.json"], [], len(catalog()) - 1)
     assert changed.read_text() == "{}"
     assert export(tmp_path, replace=True).written == ["plan-output-1.0.json"]
 
@@ -55,13 +55,13 @@ def test_every_example_is_recognised_and_accepted_and_fits_its_json_schema(file:
     (report,) = check([SEEDS / file])
     assert (report.contract, report.errors) == (contract, 0)
     # Legacy spellings are read but never written: the published schema describes what we write.
-    shape: TypeAdapter[Any] = TypeAdapter(BY_NAME[contract].shape)
+    shape: TypeAdapter[Any] = TypeAdapter(entry_of(contract).shape)
     written = shape.dump_python(shape.validate_python(value_of(file)), mode="json")
     assert [error.message for error in _validator(contract).iter_errors(written)] == []
 
 
 def test_every_contract_has_an_example() -> None:
-    assert {contract for _, contract in instances()} == set(BY_NAME)
+    assert {contract for _, contract in instances()} == set(catalog())
 
 
 def test_no_example_lies_about_unlisted() -> None:

@@ -181,6 +181,7 @@ def test_killed_as_it_waits_and_as_it_is_answered_a_run_goes_on_with_the_verdict
 
 @pytest.mark.req("A19", "P16")
 def test_killed_before_it_reports_a_run_is_left_to_a_person_only_after_its_report(tmp_path: Path) -> None:
+    """A fast process reports within a second in any case; `tests/app/test_autopilot_look.py` holds the rule."""
     catalogue = Catalogue.lay_out(tmp_path)
     put_to_a_person(catalogue, 1, "part")
     run = catalogue.begin("all", "--complete")

@@ -104,7 +104,7 @@ def a_score_without_a_decimal_is_no_score(run: Run) -> None:
         assert outcomes[name].status is OutcomeStatus.INVALID_ANSWER
         assert outcomes[name].problems[0].startswith("alignment_score: expected ")
     (failed,) = said_of(run, "1", "phase_failed")
-    assert failed["reason"].startswith("it has no score that counts: alignment_score: expected ")
+    assert failed["reason"].startswith("the phase has no valid score: alignment_score: expected ")
     assert run.state().phases["1"].score_history == ()
 
 
@@ -129,7 +129,7 @@ def a_command_that_fails_and_a_place_that_is_missing_cost_the_phase(run: Run) ->
     (again,) = said_of(run, "4", "replan_attempt")
     assert again["alignment_score"] == 4.9
     (failed,) = said_of(run, "4", "phase_failed")
-    assert failed["reason"] == "its score is 6.9, and replanning is spent"
+    assert failed["reason"] == "its score is 6.9 and no replanning is left"
     record = run.state().phases["4"]
     assert (record.status, record.replan_attempts) == (PhaseStatus.FAILED, 1)
     assert "4-part" not in run.parts()

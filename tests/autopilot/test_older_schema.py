@@ -18,7 +18,7 @@ from fairwitness.ledger.ledger import MIGRATIONS
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.req("P16", "X2"), pytest.mark.width("full")]
 
-ADDED = {2: ("run_summaries",), 3: ("anchors",)}
+ADDED = {2: ("run_summaries",), 3: ("anchors",), 4: ()}
 """The tables that a migration of the ledger added."""
 
 

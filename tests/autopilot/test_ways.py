@@ -107,7 +107,7 @@ def test_a_phase_is_planned_three_times_replanned_once_debugged_thrice_and_then_
     ]
 
     assert [step for step in steps_of(run, "3-1") if step in ("research", "rate")] == ["research", "rate"] * 2
-    assert failed["3"]["reason"] == "its score is 6.8, and replanning is spent"
+    assert failed["3"]["reason"] == "its score is 6.8 and no replanning is left"
     (again,) = run.events("replan_attempt")
     assert again["alignment_score"] == 6.9
     assert "names no maker, which cost 3.1" in run.transcript("research-3-1-2")
@@ -199,7 +199,7 @@ def test_what_integrity_asks_for_is_done_again_once_and_a_deferral_survives_it(t
     # a score without its decimal is no score: the rater is told so once, then another one is asked, and that is all
     asked = {name: outcome.asked for name, outcome in run.outcomes().items() if name.startswith("rate-3")}
     assert asked == {"rate-3-1-1": 2, "rate-3-1-1-try-2": 2}
-    assert failed["3"].startswith("it has no score that counts: ")
+    assert failed["3"].startswith("the phase has no valid score: ")
     assert "alignment_score" in failed["3"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from app.autopilot_grounds import RUN, at_step, begun, completed, lay_out, started, tell
-from fairwitness.app.views.autopilot import view_of_run
+from fairwitness.app.views.board import view_of_run
 from fairwitness.app.views.followed_run import follow_run
 from fairwitness.cli.screens.autopilot import AutopilotLive, board_lines
 from fairwitness.cli.screens.choice import screen_of

@@ -86,13 +86,28 @@ def test_a_cap_that_is_too_small_says_what_would_be_needed(tmp_path: Path, till:
 
 
 @NEEDS_SANDBOX
+@pytest.mark.parametrize(("arguments", "settings"), [(("--light",), ""), ((), '[policy]\npath = "auto"\n')])
+def test_the_estimate_of_a_light_run_says_what_both_paths_use(
+    tmp_path: Path, till: Path, arguments: tuple[str, ...], settings: str
+) -> None:
+    own = home(tmp_path, f"{LOCAL}{PRICE}{settings}")
+    done = fairwitness("feature", "Add a thing", "--agents", "mine", *arguments, cwd=till, **own)
+    amount = r"[\d,]+ to [\d,]+ tokens, [\d.]+ to [\d.]+ dollars"
+    assert re.match(
+        rf"estimate: 5 to 11 calls of agents, {amount} on the light path, 17 to 32 calls of agents, {amount} "
+        r"if it leaves it \(from its roles and the size of the repository\)\n",
+        done.stderr,
+    ), done.stderr
+
+
+@NEEDS_SANDBOX
 def test_an_estimate_comes_first_and_a_large_one_is_a_question_at_a_terminal(tmp_path: Path, till: Path) -> None:
     own = home(tmp_path, f"{LOCAL}{PRICE}")
     done = fairwitness("feature", "Add a thing", "--agents", "mine", cwd=till, **own)
     said = done.stderr.splitlines()[0]
     number = r"[\d,]+"
     assert re.fullmatch(
-        rf"estimate: 14 to 32 calls of agents, {number} to {number} tokens, [\d.]+ to [\d.]+ dollars "
+        rf"estimate: 17 to 32 calls of agents, {number} to {number} tokens, [\d.]+ to [\d.]+ dollars "
         r"\(from its roles and the size of the repository\)",
         said,
     ), said

@@ -242,7 +242,7 @@ def test_log_report_and_closing_block_name_the_failing_test_and_why_it_failed(li
 
 def test_the_demo_shows_what_it_promises(told: Played) -> None:
     """A revised design, a task that fails and is planned anew, a reviewer that dissents, and an end in few lines."""
-    assert "revise    the reviewers want the design revised" in told.stdout
+    assert "revise    the reviewers request changes to the design" in told.stdout
     assert "replan    iteration 2: a new plan for task-04" in told.stdout
     assert re.search(r"review +code #1 +revise +[a-z-]+: architecture", told.stdout)
     block = told.stdout.rpartition("\n\n")[2]
@@ -440,6 +440,6 @@ def test_a_retry_and_the_planner_are_told_why_the_attempt_before_failed(told: Pl
         assert broken in prompt
         assert "AssertionError" in prompt
         assert 'File "tests/test_receipt.py", line ' in prompt
-        assert "The change of the last attempt, which was discarded" in prompt
+        assert "The change that failed" in prompt
         assert "+++ b/till/receipt.py" in prompt
-        assert "What the verifier said about it" in prompt
+        assert "What reviewers said about the last attempt" in prompt

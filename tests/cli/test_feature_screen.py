@@ -12,10 +12,11 @@ from rich.console import Console
 
 from app.report_ledgers import HOSTILE, MOMENT, FeatureWalk, finished, going
 from cli.graph_ledgers import fits
-from fairwitness.app.views.feature import STEPS, FeatureView
+from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.followed_run import follow_run
 from fairwitness.cli.screens.feature import FeatureLines, live_lines, packed
 from fairwitness.cli.screens.run import LINES, JsonLines, LiveScreen, PlainLines
+from fairwitness.ledger.feature_summary import STEPS
 from fairwitness.ledger.summary import events_after
 
 
@@ -195,9 +196,24 @@ def test_whoever_joins_late_sees_everything(tmp_path: Path) -> None:
     walk.close()
     assert stream.getvalue() == said
     assert lines.view.seq == events[-1].seq
-    assert lines.view.steps["step-3b"].visits == 2
+    assert lines.view.feature.steps["step-3b"].visits == 2
 
 
 def test_items_are_never_broken_in_two() -> None:
     assert packed([], 20, label="done") == []
     assert packed(["a" * 30], 20, label="done") == ["done  " + "a" * 13 + "…"]
+
+
+@pytest.mark.req("P12")
+def test_without_a_process_no_agent_is_shown_at_work(tmp_path: Path) -> None:
+    walk = going(tmp_path)
+    view = look_for(walk)
+    for event in events_after(walk.ledger.database, walk.run_id, 0):
+        view.apply_event(event)
+    walk.close()
+    carried = live_lines(view, width=80)
+    left = live_lines(view, width=80, is_worked_on=False)
+    assert any("▶ implement running" in line for line in carried)
+    assert any("■ implement stopped" in line for line in left)
+    assert len(left) < len(carried)
+    assert not any("attempt" in line for line in left)

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,11 +82,14 @@ def test_a_preloaded_library_reaches_neither_git_nor_a_check(shop: Path, tmp_pat
     assert not {name for name in loaded if name.startswith(("git", "bwrap", "pytest"))}, loaded
 
 
+RAN = "install-script-ran"
+"""What an install script leaves where it is run."""
 NPM = {
     ".npmrc": "script-shell=./evil.sh\nignore-scripts=false\nnode-options=--require ./evil.js\nregistry=http://127.0.0.1:9/\n",
-    "evil.sh": "#!/bin/sh\ntouch ../pwned-by-a-check ~/pwned-by-a-check /tmp/pwned-by-a-check\n",
+    "evil.sh": f"#!/bin/sh\ntouch {RAN} ../pwned-by-a-check ~/pwned-by-a-check /tmp/pwned-by-a-check\n",
     "evil.js": "require('fs').writeFileSync('/tmp/pwned-by-a-check', 'x')\n",
     "evil/package.json": json.dumps({"name": "evil", "version": "1.0.0", "scripts": {"install": "sh ../evil.sh"}}),
+    "evil/index.js": "module.exports = 7\n",
     "package.json": json.dumps(
         {
             "name": "shop",
@@ -93,12 +98,29 @@ NPM = {
             "scripts": {"preinstall": "sh evil.sh", "postinstall": "sh evil.sh", "test": "node --test"},
         }
     ),
+    "package-lock.json": json.dumps(
+        {
+            "name": "shop",
+            "version": "1.0.0",
+            "lockfileVersion": 3,
+            "packages": {
+                "": {
+                    "name": "shop",
+                    "version": "1.0.0",
+                    "hasInstallScript": True,
+                    "dependencies": {"evil": "file:./evil"},
+                },
+                "evil": {"version": "1.0.0", "hasInstallScript": True},
+                "node_modules/evil": {"resolved": "evil", "link": True},
+            },
+        }
+    ),
 }
 SETUP = (
-    "import os\nfrom setuptools import setup\n"
-    "for place in ('..', os.path.expanduser('~'), '/tmp'):\n"
-    "    try:\n        open(os.path.join(place, 'pwned-by-a-check'), 'w').close()\n    except OSError:\n        pass\n"
-    "setup(name='evil', version='1')\n"
+    f"import os\nplaces = ('{RAN}', '../pwned-by-a-check', '~/pwned-by-a-check', '/tmp/pwned-by-a-check')\n"
+    "for place in map(os.path.expanduser, places):\n"
+    "    try:\n        open(place, 'w').close()\n    except OSError:\n        pass\n"
+    "from setuptools import setup\n\nsetup(name='evil', version='1')\n"
 )
 PIP = {
     "requirements.txt": "./evil\n",
@@ -109,12 +131,25 @@ PIP = {
 
 
 @pytest.mark.parametrize("files", [NPM, PIP], ids=["npm", "pip"])
-def test_install_scripts_and_settings_of_a_repository_stay_in_the_sandbox(shop: Path, files: dict[str, str]) -> None:
+def test_no_install_script_of_a_repository_is_run(shop: Path, files: dict[str, str]) -> None:
+    """npm installs with `--ignore-scripts`; where the interpreter of the PATH serves, pip installs nothing."""
     commit(shop, {**HONEST, **files})
     done = verify(shop, "--json")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     answer = json.loads(done.stdout)["answer"]["answer"]
     assert (answer == "open") is (done.returncode == 0)
+    assert [str(path) for path in shop.parent.rglob(RAN)] == []
+
+
+@pytest.mark.parametrize(("script", "program"), [(NPM["evil.sh"], "sh"), (SETUP, sys.executable)], ids=["npm", "pip"])
+def test_an_install_script_that_is_run_leaves_its_mark(tmp_path: Path, script: str, program: str) -> None:
+    """The test above would see it."""
+    work = tmp_path / "home" / "work"
+    work.mkdir(parents=True)
+    script = script.replace("/tmp/pwned-by-a-check", str(tmp_path / "home" / "elsewhere"))
+    subprocess.run([program, "-"], input=script, text=True, cwd=work, env={"HOME": str(tmp_path / "home")}, check=False)
+    assert (work / RAN).exists()
+    assert (tmp_path / "home" / "pwned-by-a-check").exists()
 
 
 NAMES = [

@@ -18,7 +18,7 @@ from support.state import own_state
 _SHORT = Script(calls={"step-0-1-intake-1": worries(Severity.BLOCKER)})
 _LINES = """\
    1  advance    the run begins
-   2  halt       a blocker is never outvoted, deferred or retried: the request cannot be met as it stands
+   2  halt       a reported blocker is final: the request cannot be met in its current form
 """
 
 
@@ -68,7 +68,7 @@ def test_a_run_that_is_not_as_its_decisions_say_cannot_be_trusted(tmp_path: Path
     assert done.returncode == 6
     told = done.stdout.splitlines()
     assert told[2] == "      FLIPPED at step-0"
-    assert told[3].startswith("      stood:  halt: a blocker")
+    assert told[3].startswith("      stood:  halt: a reported blocker")
     assert told[5].startswith("      events: [")
     assert "1 of 2 decisions would not be taken so now: 2\n" in done.stderr
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from app import autopilot_grounds as autopilot
+from app import report_ledgers as feature
 from app.graph_walk import Walk, dag_of
 from cli.graph_ledgers import HOSTILE, completed, failed, fits, going
 from cli.runner import fairwitness
@@ -222,3 +224,20 @@ def test_looking_loads_no_engine(repository: Path, arguments: tuple[str, ...]) -
         assert not loaded & {"pydantic", "asyncio", "rich", "fairwitness.engine"}
     if arguments[0] in ("status", "watch"):
         assert "pydantic" not in loaded
+
+
+@pytest.mark.req("F5", "A5", "P12")
+@pytest.mark.parametrize("is_over", [False, True])
+@pytest.mark.parametrize("workflow", ["feature", "autopilot"])
+def test_one_run_of_any_workflow_is_shown_without_contracts(tmp_path: Path, workflow: str, is_over: bool) -> None:
+    if workflow == "feature":
+        folder = tmp_path
+        (feature.finished if is_over else feature.going)(folder).close()
+    else:
+        folder = autopilot.lay_out(tmp_path / "shop")
+        autopilot.begun(folder)
+        ended = (autopilot.failed("1"), autopilot.halted()) if is_over else (autopilot.deferred("1"),)
+        autopilot.tell(folder, autopilot.started("1"), *ended)
+    loaded = modules_after("status", "last", cwd=folder)
+    assert {"fairwitness.cli.commands.status", "fairwitness.ledger.run_summary"} <= loaded
+    assert not {name for name in loaded if name.startswith(("pydantic", "fairwitness.contracts", "fairwitness.rules"))}

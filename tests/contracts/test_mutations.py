@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from fairwitness.app.schemas import check_document, recognise
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.problems import ProblemLevel
 from fairwitness.errors import BadDocument, UsageError
 from fairwitness.kit.documents import SUFFIXES, Document, Format, read, render
@@ -235,7 +235,7 @@ def _outcome(mutation: Mutation, *, strict: bool) -> str:
 def _checked(document: Document, mutation: Mutation, *, strict: bool) -> str:
     with contextlib.suppress(UsageError):  # no contract looks like it any more, which is an answer
         recognise(document.value, mutation.form, mutation.file)
-    violations = check_document(document, BY_NAME[mutation.contract], strict=strict)
+    violations = check_document(document, entry_of(mutation.contract), strict=strict)
     for violation in violations:
         assert violation.field
         assert violation.expected

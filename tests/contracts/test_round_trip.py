@@ -7,13 +7,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from fairwitness.contracts.catalog import CATALOG, CatalogEntry
+from fairwitness.contracts.catalog import CatalogEntry, catalog
 from fairwitness.kit.documents import Format, read, render
 from support.strategies import documents
 
 _REQUIREMENTS = {"common": "P1", "feature": "P1", "autopilot": "A1", "forge": "F3"}
 _ENTRIES = [
-    pytest.param(entry, marks=pytest.mark.req(_REQUIREMENTS[entry.workflow]), id=entry.name) for entry in CATALOG
+    pytest.param(entry, marks=pytest.mark.req(_REQUIREMENTS[entry.workflow]), id=entry.name)
+    for entry in catalog().values()
 ]
 
 

@@ -96,7 +96,7 @@ def test_when_the_worktree_cannot_be_left_the_flow_fails() -> None:
 @pytest.mark.req("P12")
 def test_a_budget_that_is_used_up_is_told_as_a_reason_to_halt() -> None:
     world = _world(budget=0)
-    assert _result(world) == AttemptResult(verified=False, reason=BUDGET_USED_UP, halt=BUDGET_USED_UP)
+    assert _result(world) == AttemptResult(verified=False, reason=BUDGET_USED_UP.reason, halt=BUDGET_USED_UP)
     assert not world.watch.paid
 
 

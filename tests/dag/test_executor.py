@@ -125,7 +125,7 @@ def test_when_the_budget_is_used_up_what_is_proven_is_merged_and_nothing_is_star
     world = _world(simple_dag(t1="", t2="", t3="t1"), cap=1, climate=Climate(budget=1))
     end = world.run()
     assert not end.completed
-    assert end.reason == BUDGET_USED_UP
+    assert (end.reason, end.halt) == (BUDGET_USED_UP.reason, BUDGET_USED_UP)
     assert world.merged == {"t1"}
     assert _starts(world) == [("t1", 1), ("t3", 1)] or _starts(world) == [("t1", 1), ("t2", 1)]
 

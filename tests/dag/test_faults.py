@@ -163,7 +163,7 @@ def test_an_attempts_branch_that_somebody_moves_is_not_merged_and_their_commit_i
     theirs = here.person.git("commit-tree", "-p", "main", "-m", "mine", tree)
     here.person.git("update-ref", branch, theirs)
     assert here.ended() == 0, here.printed
-    assert "moved by somebody else" in str(here.changes("task-01")[1][1])
+    assert "moved by another process" in str(here.changes("task-01")[1][1])
     assert "parts/task-01" in here.files()
     assert here.person.is_quarantined(theirs)
     here.assert_whole()

@@ -15,7 +15,7 @@ from fairwitness.agents.toolset.arguments import CreateFile, ReadFile, ReplaceSt
 from fairwitness.agents.toolset.files import create_file, replace_string
 from fairwitness.agents.toolset.tree import WorktreeFiles
 from fairwitness.app.settings.verify import verify_settings
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.evidence import CheckRow, EvidenceQuery, Phase, Provenance, Tally
 from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.tools import Allowed, Role, Scope
@@ -152,7 +152,7 @@ def test_the_linter_and_the_type_checker_notice_mistakes(
 def test_every_answer_fits_its_contract_and_the_rules(session: RecordedSession) -> None:
     spec = ROLES[session.role]
     assert spec.answer is not None
-    assert problems_in(session.answer, BY_NAME[spec.answer], strict=True) == ()
+    assert problems_in(session.answer, entry_of(spec.answer), strict=True) == ()
     if spec.statuses:
         assert session.answer["completion"]["status"] in {status.value for status in spec.statuses}
     if spec.instances:
@@ -178,7 +178,7 @@ def test_plan_and_task_documents_agree_and_point_somewhere(plan: demo.Document, 
     documents = {}
     for task, text in zip(tasks, written.values(), strict=True):
         value = read(text.encode(), Format.YAML).value
-        assert problems_in(value, BY_NAME["task-schema"], strict=True) == ()
+        assert problems_in(value, entry_of("task-schema"), strict=True) == ()
         documents[task.id] = TaskDocument.model_validate(value)
     assert plan_against_tasks(PlanOutput.model_validate(plan), documents) == ()
     known = {"spec-output.yaml": demo.SPEC.answer, "design-output.yaml": demo.DESIGN.answer}

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from fairwitness.engine.base import EngineError, Json
-from fairwitness.engine.json_values import DEEPEST, decode, encode
+from fairwitness.engine.json_values import DEEPEST, decode, encode, place_of
 
 
 def nested(depth: int, *, beside: Json = None) -> Json:
@@ -39,3 +39,16 @@ def test_what_was_written_can_be_read_from_far_down_the_stack() -> None:
         return from_below(levels - 1) if levels else decode(text)
 
     assert from_below(sys.getrecursionlimit() // 2) == nested(DEEPEST)
+
+
+def test_a_defect_is_recorded_with_the_calls_that_met_it_and_an_error_on_purpose_without() -> None:
+    def deeper(depth: int) -> int:
+        return deeper(depth + 1)
+
+    with pytest.raises(RecursionError) as met:
+        deeper(0)
+    assert place_of(met.value).startswith(" (in test_json_values.deeper:")
+    assert len(place_of(met.value)) < 300
+    with pytest.raises(EngineError) as meant:
+        encode(object())  # type: ignore[arg-type]
+    assert place_of(meant.value) == ""

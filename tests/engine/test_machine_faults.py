@@ -87,6 +87,7 @@ CAUGHT = {
     "runs/dispatch/dispatch.py": {"_outlast_disk": "a full disk is waited for; anything else passes"},
     "runs/feature/actions.py": {"_by_us": "a machine fault passes; anything else is an outcome"},
     "runs/feature/knowledge.py": {"_part": "a machine fault passes; anything else is noted"},
+    "runs/shared/agent_calls.py": {"awaited": "raised when the calls beside it have ended"},
     "runs/feature/setup.py": {"_sweep": "a folder that is not empty stays"},
     "runs/forge/helpers.py": {"_asked": "a machine fault passes; anything else is the helper's result"},
     "runs/dispatch/blocking.py": {"run_blocking": "raised again at the end"},

@@ -81,7 +81,8 @@ def reviewed(perspective: Perspective, scope: ReviewScope, number: int, round_: 
         "clean_categories": [category.value for category in Category],
         "summary": "Nothing is wrong with it.",
     }
-    return RecordedSession(Role.REVIEWER, perspective.value, number, answer, "Nothing.", ())
+    look = RecordedTurn("I open what I judge.", (RecordedCall(Tool.READ_FILE, {"path": "till/payment.py"}),))
+    return RecordedSession(Role.REVIEWER, perspective.value, number, answer, "Nothing.", (look,))
 
 
 PLAN = _plan()

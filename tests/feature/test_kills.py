@@ -38,7 +38,7 @@ POINTS = (
     "engine.outcome.written",
     *("feature.begin.archived", "feature.begin.baseline", "feature.begin.excluded", "feature.begin.request"),
     *("feature.decided", "feature.stored", "feature.answer", "reader.made", "reader.left"),
-    *("feature.graph", "feature.attempt", "feature.criteria", "feature.discrepancy", "feature.measured"),
+    *("feature.graph", "feature.attempt", "criteria.judged", "feature.discrepancy", "feature.measured"),
     *("feature.proven", "feature.degraded", "feature.by_us", "feature.whole", "feature.headed"),
     *("feature.knowledge.noted", "feature.decisions", "feature.memory"),
     *("feature.commit.kept", "feature.commit.noted", "feature.commit.branched", "feature.commit.switched"),

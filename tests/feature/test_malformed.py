@@ -159,14 +159,14 @@ FAILING = {
 }
 """Who fails for good, in the order in which the run comes to them."""
 REASONS = {
-    "intake": "it failed for good: intake (schema_violation)",
+    "intake": "the step failed and no retry is left: intake (schema_violation)",
     "architecture": "too few researchers are done: 1 of 4",
-    "spec": "it failed for good: spec (schema_violation)",
-    "designer": "it failed for good: designer (schema_violation)",
+    "spec": "the step failed and no retry is left: spec (schema_violation)",
+    "designer": "the step failed and no retry is left: designer (schema_violation)",
     "design reviewer": f"fewer than three reviewers judged the design: {SENTINEL}",
-    "planner": "it failed for good: planner (schema_violation)",
-    "implementer": f"it failed for good: {TASK} (schema_violation)",
-    "verifier": f"it failed for good: {TASK} (schema_violation)",
+    "planner": "the step failed and no retry is left: planner (schema_violation)",
+    "implementer": f"the step failed and no retry is left: {TASK} (schema_violation)",
+    "verifier": f"the step failed and no retry is left: {TASK} (schema_violation)",
     "code reviewer": f"fewer than three reviewers judged the code: {SENTINEL}",
 }
 FILES = {
@@ -308,7 +308,8 @@ def test_a_criterion_that_no_verifier_judged_fails_its_task(grounds: Grounds) ->
 def test_a_plan_without_its_task_documents_or_beyond_the_limits_is_refused_whole(grounds: Grounds) -> None:
     document = _task_of_four_files()
     written = Turn("One task.", (call("create_file", path=demo.LAYOUT.task(TASK), content=document),))
-    grounds.fail_first(PLAN, (Turn("Later.", submitted=PLAN.answer),), (written, Turn(submitted=PLAN.answer)))
+    late = Turn("Later.", submitted=PLAN.answer)
+    grounds.fail_first(PLAN, (late, late), (written, late, late))
     run = grounds.begin()
     assert run.carry() is WatchEnd.FAILED
     halt = run.decisions()[-1]
@@ -316,11 +317,11 @@ def test_a_plan_without_its_task_documents_or_beyond_the_limits_is_refused_whole
     assert halt.outcome is HaltOutcome.ERROR
     assert halt.resumable
     assert [type(decision) for decision in run.decisions()[-2:]] == [Retry, Halt]
-    refused = {row.subject: row.detail["problems"] for row in run.observations("refused")}
-    assert list(refused) == ["step-4-1-planner-1", "step-4-1-planner-2"]
-    assert "expected a task document, found none" in refused["step-4-1-planner-1"][0]
-    assert "at most 3 files besides tests" in refused["step-4-1-planner-2"][0]
-    assert "Your last plan was refused" in run.transcript("step-4-1-planner-2")
+    first, second = (run.outcomes()[f"step-4-1-planner-{number}"] for number in (1, 2))
+    assert (first.status, first.asked) == (OutcomeStatus.INVALID_ANSWER, 2), "it could have put it right"
+    assert "expected a task document, found none" in first.problems[0]
+    assert "at most 3 files besides tests" in second.problems[0]
+    assert "expected a task document, found none" in run.transcript("step-4-1-planner-2")
     assert not any(name.startswith(("plan", "tasks/")) for name in grounds.feature_files())
     assert not grounds.marked()
     if SWEEP:

@@ -270,7 +270,7 @@ def test_a_change_outside_of_its_task_voids_the_dispatch(grounds: Grounds, what:
     halt = run.decisions()[-1]
     assert isinstance(halt, Halt)
     assert (halt.outcome, halt.resumable) == (HaltOutcome.ERROR, True)
-    assert halt.reason == f"it failed for good: {TASK} (out_of_scope)"
+    assert halt.reason == f"the step failed and no retry is left: {TASK} (out_of_scope)"
     assert f"implementation-reports/{TASK}.yaml" not in grounds.feature_files()
     assert not grounds.marked()
     unchanged(grounds, run, before)
@@ -390,7 +390,7 @@ def test_an_agent_that_hangs_is_ended_at_its_time_asked_again_and_then_the_run_h
     halt = run.decisions()[-1]
     assert isinstance(halt, Halt)
     assert (halt.outcome, halt.resumable) == (HaltOutcome.ERROR, True)
-    assert halt.reason == "it failed for good: intake (timeout)"
+    assert halt.reason == "the step failed and no retry is left: intake (timeout)"
     (grounds.cassettes / "intake.intake.1.jsonl").write_bytes(good)
     without(grounds, "spec.spec.1")
     assert run.carry() is WatchEnd.FAILED
@@ -418,7 +418,7 @@ def test_an_implementer_that_hangs_leaves_no_process_and_nothing_in_the_reposito
     assert not alive(MARK)
     halt = run.decisions()[-1]
     assert isinstance(halt, Halt)
-    assert (halt.reason, halt.resumable) == (f"it failed for good: {TASK} (timeout)", True)
+    assert (halt.reason, halt.resumable) == (f"the step failed and no retry is left: {TASK} (timeout)", True)
     unchanged(grounds, run, before)
     assert grounds.files() == files
     assert f"implementation-reports/{TASK}.yaml" not in grounds.feature_files()
@@ -524,7 +524,7 @@ def test_an_agent_that_ends_without_a_document_is_asked_again_and_then_the_run_h
     assert [(outcome.status, outcome.cause) for outcome in outcomes.values()] == [(status, cause)] * 2
     halt = run.decisions()[-1]
     assert isinstance(halt, Halt)
-    assert (halt.reason, halt.resumable) == (f"it failed for good: intake ({cause.value})", True)
+    assert (halt.reason, halt.resumable) == (f"the step failed and no retry is left: intake ({cause.value})", True)
     assert not grounds.marked()
 
 

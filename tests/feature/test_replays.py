@@ -48,7 +48,7 @@ def test_another_quorum_flips_the_decision_about_the_review_and_no_other() -> No
     ]
     assert (flip.number, flip.step) == (13, "step-7")
     assert flip.stood.startswith("advance: the reviewers approve the code")
-    assert flip.now == "revise: the reviewers want the code fixed: too few approve"
+    assert flip.now == "revise: the reviewers request changes to the code: too few approvals"
     assert {"kind", "reason", "to", "gates"} <= set(flip.fields)
 
 

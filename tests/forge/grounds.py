@@ -65,6 +65,7 @@ class Node:
             "type": self.agent,
             "dependencies": list(self.after),
             "acceptance_criteria": [f"parts/{self.id} is good"],
+            "evidence": [{"criterion": f"parts/{self.id} is good", "command": f"sh check.sh parts/{self.id}"}],
             "estimated_complexity": "small",
             "status": NodeState.PENDING.value,
             "branch": None,
@@ -157,12 +158,15 @@ def worked(*calls: tuple[str, dict[str, Any]], said: Document | None = None) -> 
     return (Turn("I do it.", calls), last) if calls else (last,)
 
 
-def refined(*calls: tuple[str, dict[str, Any]], requests: Sequence[Document] = ()) -> tuple[Turn, ...]:
-    """A refinery that makes some calls, and may ask for more than was planned."""
+def refined(
+    *calls: tuple[str, dict[str, Any]], requests: Sequence[Document] = (), fixes: Sequence[str] = ()
+) -> tuple[Turn, ...]:
+    """A refinery that makes some calls, says which files it mended, and may ask for more than was planned."""
     *first, last = worked(*calls)
     assert last.submitted is not None
-    none: Document = {name: [] for name in ("merged_branches", "unmerged", "failing_tests", "fixes")}
-    return (*first, Turn("Joined.", submitted={**none, "change_requests": list(requests), **last.submitted}))
+    none: Document = {name: [] for name in ("merged_branches", "unmerged", "failing_tests")}
+    more = {"fixes": [{"path": path, "reason": "it is needed"} for path in fixes], "change_requests": list(requests)}
+    return (*first, Turn("Joined.", submitted={**none, **more, **last.submitted}))
 
 
 @dataclass(frozen=True, slots=True)

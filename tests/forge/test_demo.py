@@ -189,7 +189,7 @@ def test_its_report_says_what_was_merged_and_which_claim_was_wrong(played: Playe
     assert header.startswith("Completed: 14 of 14 tasks merged")
     assert f"task-004, attempt 1: {DISPUTE}." in header
     assert "A later attempt was verified and merged." in header
-    assert "23 of 23 criteria belong to tasks whose checks passed; none is judged by a command of its own." in page.text
+    assert "23 of 23 criteria are met. Fair Witness ran the commands itself." in page.text
     assert "<ins>+ def parse(text: str)" in source
 
 

@@ -65,7 +65,7 @@ def strayed(tmp_path_factory: pytest.TempPathFactory) -> Run:
     grounds.does(TWO, insisted(worked(part("task-002"), said=short)), attempt=2, sessions=2)
     grounds.does(TWO, attempt=3)
     grounds.does(JOIN, insisted(refined(requests=[wanted("approved")])), sessions=2)
-    grounds.does(JOIN, refined(part("task-002", "no good\n")), attempt=2)
+    grounds.does(JOIN, refined(part("task-002", "no good\n"), fixes=["parts/task-002"]), attempt=2)
     grounds.does(JOIN, refined(requests=[wanted()]), attempt=3)
     late = added(Node("task-009"), edges=[("task-001", "task-009")], specs=EDITED_SPEC)
     circle = added(LATER, Node("task-010", ("task-009",)), edges=[("task-009", "task-010")])
@@ -352,7 +352,7 @@ def test_helpers_are_limited_and_subtasks_are_what_happened_and_not_what_is_said
 @pytest.mark.req("F10")
 def test_an_exhausted_refinery_ends_the_run_and_one_more_attempt_completes_it(tmp_path: Path) -> None:
     grounds = Grounds.lay_out(tmp_path, ONE, TWO, JOIN, LAST, settings="\n[forge]\nmax_attempts = 1\n")
-    grounds.does(JOIN, refined(part("task-002", "no good\n")))
+    grounds.does(JOIN, refined(part("task-002", "no good\n"), fixes=["parts/task-002"]))
     run = grounds.begin()
     assert run.carry() is WatchEnd.FAILED
     (exhausted,) = run.events("task.exhausted")

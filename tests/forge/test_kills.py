@@ -25,7 +25,7 @@ SOMETIMES = frozenset(
 )
 """Points that not every run passes: signs of life come every few seconds, and the pool is full or is not."""
 
-PURPOSES = ("baseline", "after", "again", "protected", "red", "mutant")
+PURPOSES = ("baseline", "after", "again", "protected", "red", "mutant", "criterion-1", "criterion-2", "criterion-3")
 POINTS = (
     *(
         "dispatch.started",
@@ -35,6 +35,7 @@ POINTS = (
         "dispatch.kept",
         "dispatch.finished",
     ),
+    "criteria.judged",
     *("engine.file.made", "engine.tables.made", "engine.queue.made", "engine.lease.joined", "engine.lease.left"),
     *("engine.queued", "engine.taken", "engine.body.entered", "engine.step.recorded", "engine.body.left"),
     "engine.outcome.written",

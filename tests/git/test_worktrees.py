@@ -67,6 +67,16 @@ def test_an_attempt_works_on_its_own_branch_and_the_person_notices_nothing(perso
     assert _everything_but_ours(person) == before
 
 
+def test_a_branch_whose_commit_is_gone_is_named_instead_of_asked_for_again_and_again(person: Person) -> None:
+    person.commit(a="1\n")
+    worktrees = worktrees_of(person)
+    place = person.folder / ".git" / "refs" / "heads" / BRANCH
+    place.parent.mkdir(parents=True)
+    place.write_text(f"{'1' * 40}\n")
+    with pytest.raises(GitFailed, match="finds no commit at it"):
+        worktrees.create(RUN, "task-01", 1, "HEAD")
+
+
 def test_creating_twice_adopts_what_stands(person: Person) -> None:
     person.commit(a="1\n")
     worktrees = worktrees_of(person)

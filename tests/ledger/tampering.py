@@ -448,7 +448,7 @@ def downgrade(ground: Ground) -> None:
     with ground.forged() as connection:
         rechain(connection, ground.runs[0])
         connection.execute("DROP TABLE anchors")
-        connection.execute("DELETE FROM migrations WHERE number = 3")
+        connection.execute("DELETE FROM migrations WHERE number >= 3")
     for ref in git(ground.top, "for-each-ref", "--format=%(refname)", PREFIX).decode().split():
         git(ground.top, "update-ref", "-d", ref)
     rewrite = ground.top / EXPORT

@@ -11,7 +11,14 @@ from inline_snapshot import snapshot
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
 from fairwitness.contracts.common.vocabulary import Assessment
-from fairwitness.rules.claims import ClaimedResult, claim_differences, mini_differences, plain_command, said_of
+from fairwitness.rules.claims import (
+    ClaimedResult,
+    claim_differences,
+    mini_differences,
+    plain_command,
+    said_of,
+    unrun_claims,
+)
 from support.strategies import documents
 
 GENERATED = settings(max_examples=200)
@@ -269,3 +276,28 @@ def test_a_pass_that_the_harness_did_not_see_is_never_without_a_word(
     assert len(set(found)) == len(found)
     if said.pass_ and any(run.assessment is not Assessment.PASS for run in executions):
         assert found
+
+
+@pytest.mark.req("A3", "A20")
+@pytest.mark.parametrize(
+    ("claim", "ran", "shown", "said"),
+    [
+        pytest.param("pytest -q -> 400 passed", (), "", "passed", id="never run"),
+        pytest.param("make test -> 2 failed", ("make lint",), "", "failed", id="another was run"),
+        pytest.param("pytest -q -> 400 passed", ("pytest  -q",), "", None, id="run"),
+        pytest.param("python3 -m pytest -> 400 passed", ("pytest",), "", None, id="run as a check"),
+        pytest.param("sh a.sh -> b -> exit code 0", ("sh a.sh -> b",), "", None, id="an arrow in the command"),
+        pytest.param("sh check.sh -> OK", (), "- it holds\n      sh  check.sh\n", None, id="the harness runs it"),
+        pytest.param("grep -n x a.py -> no errors", (), "", None, id="only looks"),
+        pytest.param("sh -c 'a  b' -> OK", (), "command: 'sh -c ''a\n  b'''", None, id="shown in YAML's quotes"),
+        pytest.param("src/a.py:3 -> a line", (), "", None, id="no result"),
+        pytest.param("pytest -q", (), "", None, id="no arrow"),
+        pytest.param("-> passed", (), "", None, id="no command"),
+    ],
+)
+def test_a_result_of_a_command_that_did_not_run_is_found(
+    claim: str, ran: tuple[str, ...], shown: str, said: str | None
+) -> None:
+    command = claim.partition(" -> ")[0]
+    sentence = f"“{command}” is said to have {said}, but it was not run in this session"
+    assert unrun_claims([claim, claim], ran, shown) == (() if said is None else (sentence,))

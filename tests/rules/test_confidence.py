@@ -28,6 +28,7 @@ BEST: dict[str, Any] = {
     "whole_verified": True,
     "regressions": (),
     "red_before_too": (),
+    "reviewers": 3,
     "approvals": 3,
     "open_findings": (),
     "degradations": (),
@@ -42,7 +43,7 @@ def _facts(**differs: Any) -> ConfidenceFacts:
 def test_every_degradation_severity_and_count_has_its_limit() -> None:
     assert set(AT_MOST) == set(Degradation)
     assert set(FINDING_AT_MOST) == set(Severity)
-    assert set(APPROVALS_AT_MOST) == set(range(4))
+    assert set(APPROVALS_AT_MOST) == {(approve, count) for count in (1, 3) for approve in range(count + 1)}
 
 
 @pytest.mark.req("P11", "P17")
@@ -54,6 +55,8 @@ def test_the_whole_table_of_one_trouble() -> None:
         "two regressions": {"regressions": ("lint", "tests")},
         "red before and after": {"red_before_too": ("lint",)},
         **{f"{approvals} approvals": {"approvals": approvals} for approvals in range(4)},
+        "not reviewed": {"approvals": None},
+        **{f"{count} approvals of one": {"approvals": count, "reviewers": 1} for count in range(2)},
         **{f"one {severity.value} left": {"open_findings": (severity,)} for severity in Severity},
         **{kind.value: {"degradations": (kind,)} for kind in Degradation},
     }
@@ -73,18 +76,22 @@ def test_the_whole_table_of_one_trouble() -> None:
             "1 approvals: Low at most Low: 1 of 3 reviewers approve",
             "2 approvals: Medium at most Medium: 2 of 3 reviewers approve",
             "3 approvals: High",
+            "not reviewed: Low at most Low: the code was not reviewed",
+            "0 approvals of one: Low at most Low: 0 of 1 reviewers approve (light path)",
+            "1 approvals of one: Medium at most Medium: 1 of 1 reviewers approve (light path)",
             "one Blocker left: Low at most Low: 1 open finding of severity Blocker",
             "one Critical left: Low at most Low: 1 open finding of severity Critical",
             "one Major left: Medium at most Medium: 1 open finding of severity Major",
             "one Minor left: High",
-            "fewer_researchers: Medium at most Medium: the run continued with less: fewer researchers",
+            "fewer_researchers: Medium at most Medium: the run was degraded: fewer researchers",
             "knowledge_failed: High",
-            "tier3_infeasible: Medium at most Medium: the run continued with less: tier3 infeasible",
-            "single_model: Medium at most Medium: the run continued with less: single model",
-            "design_not_approved: Medium at most Medium: the run continued with less: design not approved",
-            "replan_exhausted: Low at most Low: the run continued with less: replan exhausted",
-            "review_exhausted: Low at most Low: the run continued with less: review exhausted",
-            "sandbox_tier: Medium at most Medium: the run continued with less: sandbox tier",
+            "tier3_infeasible: Medium at most Medium: the run was degraded: tier3 infeasible",
+            "single_model: Medium at most Medium: the run was degraded: single model",
+            "design_not_approved: Medium at most Medium: the run was degraded: design not approved",
+            "replan_exhausted: Low at most Low: the run was degraded: replan exhausted",
+            "review_exhausted: Low at most Low: the run was degraded: review exhausted",
+            "sandbox_tier: Medium at most Medium: the run was degraded: sandbox tier",
+            "unseen_review: Medium at most Medium: the run was degraded: unseen review",
         ]
     )
 
@@ -102,8 +109,8 @@ def test_the_worst_limit_holds_and_every_reason_is_told() -> None:
     assert graded.because == (
         "at most Medium: 2 of 3 reviewers approve",
         "at most Medium: 2 open findings of severity Major",
-        "at most Medium: the run continued with less: single model",
-        "at most Low: the run continued with less: review exhausted",
+        "at most Medium: the run was degraded: single model",
+        "at most Low: the run was degraded: review exhausted",
     )
 
 
@@ -113,15 +120,18 @@ def test_only_low_is_not_committed() -> None:
 
 
 TEXTS = st.lists(st.sampled_from(["tests", "lint"]), max_size=2, unique=True).map(tuple)
-FACTS = st.builds(
-    ConfidenceFacts,
-    unverified=TEXTS,
-    whole_verified=st.booleans(),
-    regressions=TEXTS,
-    red_before_too=TEXTS,
-    approvals=st.integers(0, 3),
-    open_findings=st.lists(st.sampled_from(Severity), max_size=3).map(tuple),
-    degradations=st.lists(st.sampled_from(Degradation), max_size=3).map(tuple),
+FACTS = st.sampled_from((1, 3)).flatmap(
+    lambda reviewers: st.builds(
+        ConfidenceFacts,
+        unverified=TEXTS,
+        whole_verified=st.booleans(),
+        regressions=TEXTS,
+        red_before_too=TEXTS,
+        reviewers=st.just(reviewers),
+        approvals=st.none() | st.integers(0, reviewers),
+        open_findings=st.lists(st.sampled_from(Severity), max_size=3).map(tuple),
+        degradations=st.lists(st.sampled_from(Degradation), max_size=3).map(tuple),
+    )
 )
 
 
@@ -139,7 +149,7 @@ def test_one_more_trouble_never_raises_confidence(
         }
     )
     assert order.index(grade(worse).level) >= order.index(grade(known).level)
-    better = known.model_copy(update={"approvals": 3, "whole_verified": True})
+    better = known.model_copy(update={"approvals": known.reviewers, "whole_verified": True})
     assert order.index(grade(better).level) <= order.index(grade(known).level)
     assert (grade(known).level is Confidence.HIGH) == (grade(known).because == ())
 
@@ -162,6 +172,7 @@ def test_the_facts_are_read_from_the_ledger() -> None:
         whole_verified=False,
         regressions=("lint",),
         red_before_too=("build", "tests"),
+        reviewers=3,
         approvals=2,
         open_findings=(Severity.MAJOR,),
         degradations=(Degradation.SINGLE_MODEL,),
@@ -171,7 +182,7 @@ def test_the_facts_are_read_from_the_ledger() -> None:
 @pytest.mark.req("P11")
 def test_what_nobody_looked_at_is_not_trusted() -> None:
     read = confidence_facts(facts(tasks=(task(),)), Policy())
-    assert (read.unverified, read.whole_verified, read.approvals, read.open_findings) == ((), False, 0, ())
+    assert (read.unverified, read.whole_verified, read.approvals, read.open_findings) == ((), False, None, ())
     assert grade(read).level is Confidence.LOW
     unconfined = facts(whole=task("whole", row("tests", sandbox=SandboxTier.NONE), row("lint")))
     assert not confidence_facts(unconfined, Policy()).whole_verified

@@ -12,6 +12,7 @@ from fairwitness.contracts.autopilot.metrics import CostConstants, CostEstimatio
 from fairwitness.contracts.autopilot.vocabulary import Complexity, FailureCategory, PhaseType
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.rules.cost import (
+    LIGHT_CALLS,
     USUAL_CALLS,
     CostWarning,
     TokenRange,
@@ -162,6 +163,9 @@ def test_every_workflow_has_usual_calls_of_its_own_roles() -> None:
     assert set(USUAL_CALLS) == {spec.workflow for spec in ROLES.values()}
     for workflow, calls in USUAL_CALLS.items():
         assert all(ROLES[one.role].workflow is workflow and 0 <= one.least <= one.most for one in calls)
+    usual = {one.role: one for one in USUAL_CALLS[Workflow.FEATURE]}
+    assert all(1 <= one.least <= one.most <= usual[one.role].most for one in LIGHT_CALLS)
+    assert sum(one.least for one in LIGHT_CALLS) == 5
 
 
 def _estimated(workflow: Workflow, size: int = 0, external: bool = False, earlier: tuple[int, ...] = ()) -> TokenRange:

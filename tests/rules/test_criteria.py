@@ -4,11 +4,23 @@ from typing import Any
 
 import pytest
 
+from fairwitness.contracts.common.criteria import CriterionJudgement
 from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind
-from fairwitness.contracts.feature.plan import TaskDocument
-from fairwitness.contracts.feature.verification import CriterionJudgement
 from fairwitness.contracts.verify.checks import CheckSpec, Language, ReportFormat
-from fairwitness.rules.criteria import ByCommand, ByPlace, Unjudged, by_command, proposal, required_checks, task_type
+from fairwitness.rules.criteria import (
+    ByCommand,
+    ByPlace,
+    Unjudged,
+    beginnings,
+    by_command,
+    evidence_for,
+    files_of_tests,
+    own_place_problem,
+    proposal,
+    required_checks,
+    task_type,
+    unrunnable,
+)
 
 
 def check(id_: str, *argv: str, **differs: Any) -> CheckSpec:
@@ -47,6 +59,13 @@ def argv(command: str, *checks: CheckSpec) -> tuple[str, ...]:
     found = by_command(1, command, checks or ALL, PATHS)
     assert isinstance(found, ByCommand), found
     return found.spec.argv
+
+
+@pytest.mark.req("P9")
+def test_an_agent_is_told_how_commands_may_begin_and_not_the_text_of_our_own_programs() -> None:
+    ours = check("syntax", "{python}", "-I", "-c", "import sys\n\nsys.exit(0)\n", ".")
+    said = ("python3 -m pytest", "python3 -m unittest", "python3 tools/lint.py", "jest")
+    assert beginnings((PYTEST, UNITTEST, ours, OWN, JEST, PYTEST)) == said
 
 
 @pytest.mark.req("P9")
@@ -176,20 +195,7 @@ def test_what_says_nothing_or_two_things_is_no_judgement() -> None:
 
 @pytest.mark.req("P9")
 def test_a_task_asks_for_one_check_for_each_criterion() -> None:
-    plain = {
-        "id": "task-01",
-        "title": "Expiry",
-        "description": "Tokens expire.",
-        "agent": "implementer",
-        "size": "Standard",
-        "risk": "🟢",
-        "acceptance_criteria": ["one", "two", "three"],
-        "relevant_context": {
-            "design_sections": ["design-output.yaml#payload.decisions[id='D-1']"],
-            "spec_requirements": ["spec-output.yaml#payload.functional_requirements[id='FR-1']"],
-        },
-    }
-    task = TaskDocument.model_validate({"task": plain})
+    task = ("one", "two", "three")
     text, settings, code = (ChangedFile(path=path, change=ChangeKind.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
     criteria = ("ac-1", "ac-2", "ac-3")
     others: tuple[tuple[ChangedFile, ...], ...] = ((text,), (text, settings), (settings,))
@@ -201,6 +207,26 @@ def test_a_task_asks_for_one_check_for_each_criterion() -> None:
         assert required_checks(task, files, is_waived=True) == criteria
 
 
+@pytest.mark.req("F2", "X1")
+def test_the_plan_says_how_a_criterion_is_judged_and_the_worker_where_the_plan_is_silent() -> None:
+    planned = judgement(criterion="One", command="pytest tests/test_one.py")
+    other, two = judgement(criterion="one", command="pytest"), judgement(criterion="Two", command="make test")
+    stray = judgement(criterion="Three", command="pytest")
+    assert evidence_for(["ONE", "two", "four"], [planned], [other, two, stray]) == (planned, two)
+    assert evidence_for(["one"], [], [other]) == (other,)
+
+
+@pytest.mark.req("F2", "X1")
+def test_an_author_names_only_lines_of_text_that_it_wrote() -> None:
+    added = {"README.md": frozenset({3}), "till/money.py": frozenset({3}), "settings.toml": frozenset({1})}
+    assert own_place_problem("README.md", 3, added) is None
+    assert own_place_problem("settings.toml", 1, added) is None
+    assert own_place_problem("README.md", 4, added) == "README.md:4 is not a line that this change wrote"
+    assert own_place_problem("docs/other.md", 1, added) == "docs/other.md:1 is not a line that this change wrote"
+    said = own_place_problem("till/money.py", 3, added)
+    assert said == "till/money.py:3 is only named: name a test or a command that shows it"
+
+
 def test_what_kind_of_work_a_change_is_follows_from_its_files() -> None:
     text, settings, code = (ChangedFile(path=path, change=ChangeKind.MODIFIED) for path in ("a.md", "b.toml", "c.py"))
     assert [task_type(files).value for files in ((), (text,), (settings,), (text, settings), (text, code))] == [
@@ -210,3 +236,51 @@ def test_what_kind_of_work_a_change_is_follows_from_its_files() -> None:
         "configuration",
         "code",
     ]
+
+
+@pytest.mark.req("P8", "P9")
+@pytest.mark.parametrize(
+    ("criterion", "why"),
+    [
+        ("`python3 -c 'import till; assert till.price() == 3'` passes.", "begins with python3 -c"),
+        ("`node -e 'process.exit(1)'` passes.", "begins with node -e"),
+        ("`tests/test_none.py::test_x` passes.", "begins with tests/test_none.py::test_x"),
+        ("`pytest --collect-only tests` lists it.", "cannot fail, for it has --collect-only"),
+        ("`tox -e py311` is green.", "begins with tox"),
+        ("`python -m nose2 tests` is green.", "begins with python -m"),
+        ("`pytest tests/test_a.py && make docs` is green.", "needs a shell"),
+    ],
+)
+def test_a_criterion_that_names_what_can_never_be_run_is_told_why(criterion: str, why: str) -> None:
+    (reason,) = unrunnable(criterion, ALL, PATHS)
+    assert why in reason
+
+
+@pytest.mark.req("P8", "P9")
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        "A voucher of 25.00 pays 16.90.",
+        "`pytest tests/test_a.py::test_x` passes.",
+        "`tests/test_a.py::test_x` passes.",
+        "`ruff check till` finds nothing.",
+        "`make docs` builds the pages.",
+        "`pytest` is the runner, and `till.price()` returns `3`.",
+        "`python -m till 3` prints the price.",
+        "`till --help` names the option `--rate`.",
+        "`std::fmt::Display` is implemented; ` ` stays a space.",
+    ],
+)
+def test_what_is_no_command_or_can_be_run_is_left_alone(criterion: str) -> None:
+    assert unrunnable(criterion, ALL, PATHS) == ()
+
+
+@pytest.mark.req("P8")
+def test_where_checks_or_tests_are_not_known_yet_their_commands_are_not_judged() -> None:
+    assert unrunnable("`python3 -c 'assert False'` passes.", (), PATHS) == ()
+    assert unrunnable("`tests/test_none.py::test_x` and `pytest tests` pass.", (RUFF,), PATHS) == ()
+    assert len(unrunnable("`python3 -c 'assert False'` passes.", (RUFF,), PATHS)) == 1
+
+
+def test_files_are_taken_from_the_ids_of_tests() -> None:
+    assert files_of_tests("`a/test_b.py::C::d`, `a/test_b.py::e` and `x::y`") == ("a/test_b.py",)

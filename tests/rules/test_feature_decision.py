@@ -45,7 +45,7 @@ from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.rules.confidence import confidence_facts
 from fairwitness.rules.feature_decision import decide
 from rules.adversary import answers
-from rules.build import A, R, call, facts, failed, nothing, observed, review, row, tally, task, votes
+from rules.build import TREE, A, R, call, facts, failed, nothing, observed, review, row, tally, task, votes
 
 POLICY = Policy()
 STRICT = Policy(review=ReviewPolicy(on_exhausted=OnExhausted.ERROR))
@@ -109,7 +109,7 @@ def test_a_call_that_fails_for_good_stops_the_run_resumable(step: Step, instance
         outcome, resumable, reason = _halt(_decide(step, calls=(last,)))
         cause = last.cause or ErrorCause.SCHEMA_VIOLATION
         assert (outcome, resumable) == (HaltOutcome.ERROR, True)
-        assert reason == f"it failed for good: {instance} ({cause.value})"
+        assert reason == f"the step failed and no retry is left: {instance} ({cause.value})"
 
 
 @pytest.mark.req("P17")
@@ -157,7 +157,7 @@ def test_a_blocker_concern_halts_in_both_modes(step: Step, mode: ApprovalMode) -
     instance = "intake" if step is Step.SETUP else "spec"
     outcome, resumable, reason = _halt(_decide(step, mode=mode, calls=(call(instance),), concerns=Severity.BLOCKER))
     assert (outcome, resumable) == (HaltOutcome.HALTED, False)
-    assert reason == "a blocker is never outvoted, deferred or retried: the request cannot be met as it stands"
+    assert reason == "a reported blocker is final: the request cannot be met in its current form"
 
 
 @pytest.mark.req("P5")
@@ -174,10 +174,10 @@ def test_an_autonomous_run_selects_the_default_and_says_so() -> None:
         table.append(f"{step.value}: {decision.auto_selected}, then {decision.to} ({decision.reason})")
     assert table == snapshot(
         [
-            "step-0: proceed, then step-1 (the request was weighed: nobody is asked)",
-            "step-1a: proceed, then step-2 (the research was accepted: nobody is asked)",
-            "step-2: proceed, then step-3 (the specification is done: nobody is asked)",
-            "step-4a: approve, then step-5 (the plan was approved: nobody is asked)",
+            "step-0: proceed, then step-1 (the request was assessed: no approval is required)",
+            "step-1a: proceed, then step-2 (the research was accepted: no approval is required)",
+            "step-2: proceed, then step-3 (the specification is done: no approval is required)",
+            "step-4a: approve, then step-5 (the plan was approved: no approval is required)",
         ]
     )
     assert _advance(_decide(Step.SETUP, calls=(call("intake"),))).auto_selected is None
@@ -253,34 +253,34 @@ def test_every_answer_at_every_gate_the_first_and_the_second_time() -> None:
                 table.append(f"{gate.value} {choice.value}{again}: {told} ({decision.reason})")
     assert table == snapshot(
         [
-            "gate-pushback-request proceed: go to step-1 (the request was weighed: a person chose proceed)",
-            "gate-pushback-request proceed again: go to step-1 (the request was weighed: a person chose proceed)",
+            "gate-pushback-request proceed: go to step-1 (the request was assessed: a person chose proceed)",
+            "gate-pushback-request proceed again: go to step-1 (the request was assessed: a person chose proceed)",
             "gate-pushback-request modify: back to step-0, round 2 (a person changed the request: a person chose modify)",  # noqa: E501
-            "gate-pushback-request modify again: go to step-1 (the request was changed once already; what was said is passed on: a person chose modify)",  # noqa: E501
+            "gate-pushback-request modify again: go to step-1 (the request was already changed once; the comment is passed on: a person chose modify)",  # noqa: E501
             "gate-pushback-request abandon: halt (a person ended the run; its outputs are kept: a person chose abandon)",  # noqa: E501
             "gate-pushback-request abandon again: halt (a person ended the run; its outputs are kept: a person chose abandon)",  # noqa: E501
             "gate-pushback-request other: back to step-0, round 2 (a person changed the request: a person chose other)",
-            "gate-pushback-request other again: go to step-1 (the request was changed once already; what was said is passed on: a person chose other)",  # noqa: E501
+            "gate-pushback-request other again: go to step-1 (the request was already changed once; the comment is passed on: a person chose other)",  # noqa: E501
             "gate-post-research proceed: go to step-2 (the research was accepted: a person chose proceed)",
             "gate-post-research proceed again: go to step-2 (the research was accepted: a person chose proceed)",
             "gate-post-research expand: back to step-1, round 2 (a person asked for more research: a person chose expand)",  # noqa: E501
-            "gate-post-research expand again: go to step-2 (research was repeated once already; what was said is passed on: a person chose expand)",  # noqa: E501
+            "gate-post-research expand again: go to step-2 (research was already repeated once; the comment is passed on: a person chose expand)",  # noqa: E501
             "gate-post-research abort: halt (a person ended the run; its outputs are kept: a person chose abort)",
             "gate-post-research abort again: halt (a person ended the run; its outputs are kept: a person chose abort)",
             "gate-post-research other: back to step-1, round 2 (a person asked for more research: a person chose other)",  # noqa: E501
-            "gate-post-research other again: go to step-2 (research was repeated once already; what was said is passed on: a person chose other)",  # noqa: E501
+            "gate-post-research other again: go to step-2 (research was already repeated once; the comment is passed on: a person chose other)",  # noqa: E501
             "gate-pushback-spec proceed: go to step-3 (the specification is done: a person chose proceed)",
             "gate-pushback-spec proceed again: go to step-3 (the specification is done: a person chose proceed)",
             "gate-pushback-spec modify: back to step-2, round 2 (a person changed the request: a person chose modify)",
-            "gate-pushback-spec modify again: go to step-3 (the request was changed once already; what was said is passed on: a person chose modify)",  # noqa: E501
+            "gate-pushback-spec modify again: go to step-3 (the request was already changed once; the comment is passed on: a person chose modify)",  # noqa: E501
             "gate-pushback-spec abandon: halt (a person ended the run; its outputs are kept: a person chose abandon)",
             "gate-pushback-spec abandon again: halt (a person ended the run; its outputs are kept: a person chose abandon)",  # noqa: E501
             "gate-pushback-spec other: back to step-2, round 2 (a person changed the request: a person chose other)",
-            "gate-pushback-spec other again: go to step-3 (the request was changed once already; what was said is passed on: a person chose other)",  # noqa: E501
+            "gate-pushback-spec other again: go to step-3 (the request was already changed once; the comment is passed on: a person chose other)",  # noqa: E501
             "gate-post-planning approve: go to step-5 (the plan was approved: a person chose approve)",
             "gate-post-planning approve again: go to step-5 (the plan was approved: a person chose approve)",
-            "gate-post-planning revise: back to step-4, round 2 (a person wants another plan: a person chose revise)",
-            "gate-post-planning revise again: go to step-5 (the plan was revised once already; what was said is passed on: a person chose revise)",  # noqa: E501
+            "gate-post-planning revise: back to step-4, round 2 (a person rejected the plan: a person chose revise)",
+            "gate-post-planning revise again: go to step-5 (the plan was already revised once; the comment is passed on: a person chose revise)",  # noqa: E501
             "gate-post-planning abort: halt (a person ended the run; its outputs are kept: a person chose abort)",
             "gate-post-planning abort again: halt (a person ended the run; its outputs are kept: a person chose abort)",
         ]
@@ -330,13 +330,13 @@ def test_implementers_run_for_the_tasks_that_are_ready_in_this_iteration() -> No
     assert [answer.gate for answer in go.gates] == [Gate.BASELINE_EXISTS, Gate.BASELINE_EXISTS]
     broken = (call("task-01"), call("task-03", "NEEDS_REVISION", attempts=2))
     assert _halt(_decide(Step.IMPLEMENT, tasks=tasks, calls=broken))[2] == (
-        "it failed for good: task-03 (schema_violation)"
+        "the step failed and no retry is left: task-03 (schema_violation)"
     )
     both = (call("task-03", "ERROR", attempts=2), call("task-01", "ERROR", ErrorCause.NOT_FOUND))
     assert _halt(_decide(Step.IMPLEMENT, tasks=tasks, calls=both))[2] == (
-        "it failed for good: task-01 (not_found), task-03 (agent_error)"
+        "the step failed and no retry is left: task-01 (not_found), task-03 (agent_error)"
     )
-    assert _halt(_decide(Step.IMPLEMENT))[2] == "it failed for good: the plan has no task"
+    assert _halt(_decide(Step.IMPLEMENT))[2] == "the step failed and no retry is left: the plan has no task"
 
 
 @pytest.mark.req("P9")
@@ -347,12 +347,16 @@ def test_without_a_baseline_nothing_is_verified() -> None:
     again = _decide(Step.IMPLEMENT, tasks=(bare, other), calls=calls)
     assert isinstance(again, Retry)
     assert (again.step, again.what, again.instances) == ("step-5", RetryOf.BASELINE, ("task-01",))
-    assert again.reason == "nobody knows yet what held before the change"
+    assert again.reason == "the checks have not run before the change yet"
     assert len(again.gates) == 2
     spent = bare.model_copy(update={"baseline_runs": 2})
     neither = task("task-02", baseline=tally())
     decision = _decide(Step.IMPLEMENT, tasks=(spent, neither), calls=calls)
-    assert _halt(decision) == (HaltOutcome.ERROR, True, "it failed for good: no baseline: task-01, task-02")
+    assert _halt(decision) == (
+        HaltOutcome.ERROR,
+        True,
+        "the step failed and no retry is left: no baseline: task-01, task-02",
+    )
     assert len(decision.gates) == 2
 
 
@@ -367,9 +371,9 @@ def test_all_evidence_leads_to_the_review_and_what_could_not_be_run_is_noted() -
     assert (noted.to, noted.degradations) == ("step-7", ("tier3_infeasible",))
     assert isinstance(_decide(Step.VERIFY, tasks=(task(),), calls=(call("task-01", None),)), Wait)
     assert _halt(_decide(Step.VERIFY, tasks=(task(),), calls=(call("task-01", "ERROR", attempts=2),)))[2] == (
-        "it failed for good: task-01 (agent_error)"
+        "the step failed and no retry is left: task-01 (agent_error)"
     )
-    assert _halt(_decide(Step.VERIFY))[2] == "it failed for good: there is no task to verify"
+    assert _halt(_decide(Step.VERIFY))[2] == "the step failed and no retry is left: there is no task to verify"
 
 
 @pytest.mark.req("P9")
@@ -505,8 +509,30 @@ def test_every_task_that_was_put_back_is_named() -> None:
         for name in ("task-02", "task-01")
     )
     last = _advance(_decide(Step.VERIFY, iteration=3, tasks=tasks, calls=(call("task-01"), call("task-02"))))
-    assert last.reason == "no iteration is left; tasks without evidence were reverted: task-01, task-02"
+    assert last.reason == (
+        "no iteration is left; tasks without evidence were reverted: task-01, task-02; nothing is merged, so there is"
+        " nothing to review"
+    )
+    assert (last.to, last.start) == (Step.EVIDENCE.value, ("evidence-bundle",))
     assert last.known_issues == ("task-01: without enough evidence", "task-02: without enough evidence")
+
+
+@pytest.mark.req("P7", "P9")
+def test_what_was_merged_is_reviewed_though_another_task_failed() -> None:
+    bad = task("task-01", failed("tests", round=3), observed("revert-task-01", False, round=3), iteration=3)
+    good = task("task-02", iteration=3)
+    last = _advance(_decide(Step.VERIFY, iteration=3, tasks=(bad, good), calls=(call("task-01"), call("task-02"))))
+    assert (last.to, len(last.start)) == (Step.CODE_REVIEW.value, len(Perspective))
+
+
+@pytest.mark.req("P7")
+def test_a_fix_that_changes_nothing_settles_no_finding_though_every_check_passes() -> None:
+    found = review(*votes((A, A, R), (A, A, R), ALL))
+    empty = FixFacts(call=call("fix"), checks=task("fix", tree=TREE))
+    after = _advance(_decide(Step.IMPLEMENT, code_review=found, fix=empty))
+    assert (after.to, after.degradations) == (Step.KNOWLEDGE.value, (Degradation.REVIEW_EXHAUSTED.value,))
+    assert after.reason.endswith("the fix changed nothing, its findings stay open")
+    assert len(after.known_issues) == 2
 
 
 END: dict[str, Any] = {
@@ -539,7 +565,7 @@ def test_only_what_the_evidence_supports_is_committed() -> None:
     lower = _decide(Step.EVIDENCE, **(LOW | {"code_review": None}), **bundled)
     assert lower.reason == (
         "nothing is committed: at most Low: the tree to be committed has not passed its checks; "
-        "at most Low: 0 of 3 reviewers approve"
+        "at most Low: the code was not reviewed"
     )
     exhausted = END | {"degradations": (Degradation.REPLAN_EXHAUSTED,)}
     assert isinstance(_decide(Step.EVIDENCE, **exhausted, **bundled), Finish)
@@ -660,6 +686,7 @@ def test_whatever_the_world_answers_a_run_ends(mode: ApprovalMode, policy: Polic
                 known = confidence_facts(state, policy)
                 assert known.whole_verified
                 assert known.unverified == ()
+                assert known.approvals is not None
                 assert known.approvals >= 2
             case _:
                 pass

@@ -134,7 +134,7 @@ def test_failed_calls_are_retried_once_after_all_have_returned() -> None:
     two_failed = (call("c", "ERROR"), call("a", "TIMEOUT"), call("b"))
     assert _under_way(*two_failed, call("d", None)).what == ("d",)
     assert _under_way(*two_failed, call("d")) == Retry(
-        reason="failed in a way that may pass: a, c", step="step-1", what=RetryOf.CALL, instances=("a", "c")
+        reason="transient failure, retrying: a, c", step="step-1", what=RetryOf.CALL, instances=("a", "c")
     )
     assert _under_way(*two_failed, call("d"), max_concurrent=1).instances == ("a",)
     spent = (call("c", "ERROR", attempts=2), call("a", "ERROR", ErrorCause.NOT_FOUND), call("b"), call("d"))

@@ -116,7 +116,7 @@ def test_a_check_without_evidence_is_missing_even_when_the_count_is_reached(asse
     told = assessment.value if assessment else "no result"
     assert _missing(answer) == (f"build (no evidence: {told})",)
     assert isinstance(answer, Blocked)
-    assert answer.because == f"not everything gave evidence: build (no evidence: {told})"
+    assert answer.because == f"checks without evidence: build (no evidence: {told})"
 
 
 @pytest.mark.req("P9")
@@ -128,9 +128,7 @@ def test_every_reason_is_told() -> None:
         row("tests"), row("lint"), nothing("build", Assessment.LOST), nothing("type-check", Assessment.TIMEOUT)
     )
     assert isinstance(lacking, Blocked)
-    assert lacking.because == (
-        "not everything gave evidence: build (no evidence: lost), type-check (no evidence: timeout)"
-    )
+    assert lacking.because == ("checks without evidence: build (no evidence: lost), type-check (no evidence: timeout)")
 
 
 @pytest.mark.req("P9")
@@ -530,7 +528,7 @@ def test_the_four_review_gates_over_a_small_table() -> None:
             "two approve: EG-3 open 3/3; EG-4 open 0/0; EG-5 open 3/3; EG-6 open 2/2",
             "one approves: EG-3 open 3/3; EG-4 open 0/0; EG-5 open 3/3; EG-6 shut 1/2: approval of architecture-guardian, approval of pragmatic-verifier [1 of 2 approvals]",  # noqa: E501
             "one is missing: EG-3 shut 2/3: architecture-guardian [2 of 3 reviewers filed a verdict]; EG-4 open 0/0; EG-5 shut 2/3: architecture-guardian: security, architecture-guardian: architecture, architecture-guardian: correctness [2 of 3 reviewers judged every category]; EG-6 open 2/2",  # noqa: E501
-            "one blocker: EG-3 open 3/3; EG-4 shut 1/0: review-code-correctness without a blocker (pragmatic-verifier) [a blocker is never outvoted]; EG-5 open 3/3; EG-6 open 2/2",  # noqa: E501
+            "one blocker: EG-3 open 3/3; EG-4 shut 1/0: review-code-correctness without a blocker (pragmatic-verifier) [a reviewer reported a blocker, which approvals cannot outvote]; EG-5 open 3/3; EG-6 open 2/2",  # noqa: E501
             "one category is missing: EG-3 open 3/3; EG-4 open 0/0; EG-5 shut 2/3: pragmatic-verifier: correctness [2 of 3 reviewers judged every category]; EG-6 open 2/2",  # noqa: E501
         ]
     )
@@ -601,7 +599,7 @@ def test_a_blocker_of_anybody_counts(instance: str | None) -> None:
     assert no_blocker(tally(*rows), round=1) == Blocked(
         gate=Gate.NO_BLOCKER,
         missing=(f"review-code-security without a blocker ({instance or 'no instance'})",),
-        because="a blocker is never outvoted",
+        because="a reviewer reported a blocker, which approvals cannot outvote",
         count=1,
         threshold=0,
         query=QUERY,

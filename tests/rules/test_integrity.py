@@ -239,7 +239,7 @@ LIES: dict[str, Change] = {
     "a verification without commands": _both(
         _set("returned.evidence.commands_run", []), _set("seen.executions", []), _set("phase_type", "ui")
     ),
-    "a judge that nods": _set("said.judgement.independent_evidence", ["I agree with the verifier"]),
+    "a judge that approves everything": _set("said.judgement.independent_evidence", ["I agree with the verifier"]),
     "an unclassified failure": _set(
         "said.verification",
         _verification()
@@ -303,7 +303,7 @@ def test_the_whole_table_of_lies() -> None:
             "a score nobody wrote": ["5 enforcement: there is a score that no rater wrote [rate]"],
             "a score above the rater's": ["5 failure: the score 9.1 is higher than the rater's 8.9"],
             "three alike": [
-                "5 warning: 3 scores in a row lie within 0.2 of each other: a rubber stamp looks like that"
+                "5 warning: 3 scores in a row lie within 0.2 of each other: this pattern suggests rubber-stamping"
             ],
             "five alike": [
                 "5 warning: 5 scores in a row lie within 0.2 of each other: the next phase is verified harder"
@@ -366,7 +366,7 @@ def test_the_whole_table_of_lies() -> None:
                 "7 enforcement: a phase of type ui has to show a screenshot or a criterion whose command passed when the harness ran it [verify]",  # noqa: E501
                 "10 enforcement: the verification ran no command [verify]",
             ],
-            "a judge that nods": [
+            "a judge that approves everything": [
                 "11 enforcement: the judge agrees with everything and shows neither a line nor a command with its result [judge]"  # noqa: E501
             ],
             "an unclassified failure": [
@@ -467,7 +467,7 @@ def test_every_check_has_its_number_and_its_name() -> None:
             "8 already there, seen twice",
             "9 report of the judge",
             "10 time of the verification",
-            "11 judge that nods",
+            "11 judge that approves everything",
             "12 classified failures",
             "13 task that asks for a person",
             "14 need for a person",

@@ -222,7 +222,7 @@ def test_the_longest_pass_is_just_as_long_as_the_bound() -> None:
         assert move.step is not None
         assert move.number is not None
         results.append(ends(move.step, move.number, results))
-    assert _said(move) == "ends failed, rollback: its score is 0.0, and replanning is spent"
+    assert _said(move) == "ends failed, rollback: its score is 0.0 and no replanning is left"
     assert len(results) == _bound(limits) == snapshot(36)
 
 
@@ -303,8 +303,8 @@ def test_the_whole_table_of_single_results() -> None:
             "triage, bad": "research",
             "triage, bad with a reason": "research",
             "research": "plan",
-            "research, bad": "ends failed, rollback: the research came to nothing",
-            "research, bad with a reason": "ends failed, rollback: the research came to nothing: a.py has no test",
+            "research, bad": "ends failed, rollback: the research produced no result",
+            "research, bad with a reason": "ends failed, rollback: the research produced no result: a.py has no test",
             "plan": "plan_check",
             "plan, bad": "ends failed, rollback: there is no plan",
             "plan, bad with a reason": "ends failed, rollback: there is no plan: a.py has no test",
@@ -317,12 +317,12 @@ def test_the_whole_table_of_single_results() -> None:
             "verify": "judge",
             "verify, bad": "judge",
             "verify, bad with a reason": "judge",
-            "judge": "ends failed, halt: the judge has no word that counts",
-            "judge, bad": "ends failed, halt: the judge has no word that counts",
+            "judge": "ends failed, halt: the judge gave no valid verdict",
+            "judge, bad": "ends failed, halt: the judge gave no valid verdict",
             "judge, bad with a reason": "ends failed, halt: a.py has no test",
-            "rate": "ends failed, rollback: it has no score that counts",
-            "rate, bad": "ends failed, rollback: it has no score that counts",
-            "rate, bad with a reason": "ends failed, rollback: it has no score that counts: a.py has no test",
+            "rate": "ends failed, rollback: the phase has no valid score",
+            "rate, bad": "ends failed, rollback: the phase has no valid score",
+            "rate, bad with a reason": "ends failed, rollback: the phase has no valid score: a.py has no test",
             "debug": "verify",
             "debug, bad": "verify",
             "debug, bad with a reason": "verify",
@@ -427,46 +427,46 @@ def test_the_whole_table_of_judgements() -> None:
     }
     assert table == snapshot(
         {
-            "good and nothing": "ends failed, halt: the judge has no word that counts",
-            "good and nothing that does not count": "ends failed, halt: the judge has no word that counts",
+            "good and nothing": "ends failed, halt: the judge gave no valid verdict",
+            "good and nothing that does not count": "ends failed, halt: the judge gave no valid verdict",
             "good and proceed": "rate",
-            "good and proceed that does not count": "ends failed, halt: the judge has no word that counts",
+            "good and proceed that does not count": "ends failed, halt: the judge gave no valid verdict",
             "good and debug": "debug",
-            "good and debug that does not count": "ends failed, halt: the judge has no word that counts",
+            "good and debug that does not count": "ends failed, halt: the judge gave no valid verdict",
             "good and rollback": "ends failed, rollback: the judge asks for rollback",
-            "good and rollback that does not count": "ends failed, halt: the judge has no word that counts",
+            "good and rollback that does not count": "ends failed, halt: the judge gave no valid verdict",
             "good and halt": "ends failed, halt: the judge asks for halt",
-            "good and halt that does not count": "ends failed, halt: the judge has no word that counts",
-            "bad and nothing": "ends failed, halt: the judge has no word that counts",
-            "bad and nothing that does not count": "ends failed, halt: the judge has no word that counts",
+            "good and halt that does not count": "ends failed, halt: the judge gave no valid verdict",
+            "bad and nothing": "ends failed, halt: the judge gave no valid verdict",
+            "bad and nothing that does not count": "ends failed, halt: the judge gave no valid verdict",
             "bad and proceed": "debug",
-            "bad and proceed that does not count": "ends failed, halt: the judge has no word that counts",
+            "bad and proceed that does not count": "ends failed, halt: the judge gave no valid verdict",
             "bad and debug": "debug",
-            "bad and debug that does not count": "ends failed, halt: the judge has no word that counts",
+            "bad and debug that does not count": "ends failed, halt: the judge gave no valid verdict",
             "bad and rollback": "ends failed, rollback: the judge asks for rollback",
-            "bad and rollback that does not count": "ends failed, halt: the judge has no word that counts",
+            "bad and rollback that does not count": "ends failed, halt: the judge gave no valid verdict",
             "bad and halt": "ends failed, halt: the judge asks for halt",
-            "bad and halt that does not count": "ends failed, halt: the judge has no word that counts",
-            "deferred and nothing": "ends failed, halt: the judge has no word that counts",
-            "deferred and nothing that does not count": "ends failed, halt: the judge has no word that counts",
-            "deferred and proceed": "ends needs_human_verification, proceed: a person has to look at it",
-            "deferred and proceed that does not count": "ends failed, halt: the judge has no word that counts",
+            "bad and halt that does not count": "ends failed, halt: the judge gave no valid verdict",
+            "deferred and nothing": "ends failed, halt: the judge gave no valid verdict",
+            "deferred and nothing that does not count": "ends failed, halt: the judge gave no valid verdict",
+            "deferred and proceed": "ends needs_human_verification, proceed: a person must verify it",
+            "deferred and proceed that does not count": "ends failed, halt: the judge gave no valid verdict",
             "deferred and debug": "debug",
-            "deferred and debug that does not count": "ends failed, halt: the judge has no word that counts",
+            "deferred and debug that does not count": "ends failed, halt: the judge gave no valid verdict",
             "deferred and rollback": "ends failed, rollback: the judge asks for rollback",
-            "deferred and rollback that does not count": "ends failed, halt: the judge has no word that counts",
+            "deferred and rollback that does not count": "ends failed, halt: the judge gave no valid verdict",
             "deferred and halt": "ends failed, halt: the judge asks for halt",
-            "deferred and halt that does not count": "ends failed, halt: the judge has no word that counts",
-            "unseen and nothing": "ends failed, halt: the judge has no word that counts",
-            "unseen and nothing that does not count": "ends failed, halt: the judge has no word that counts",
+            "deferred and halt that does not count": "ends failed, halt: the judge gave no valid verdict",
+            "unseen and nothing": "ends failed, halt: the judge gave no valid verdict",
+            "unseen and nothing that does not count": "ends failed, halt: the judge gave no valid verdict",
             "unseen and proceed": "rate",
-            "unseen and proceed that does not count": "ends failed, halt: the judge has no word that counts",
+            "unseen and proceed that does not count": "ends failed, halt: the judge gave no valid verdict",
             "unseen and debug": "debug",
-            "unseen and debug that does not count": "ends failed, halt: the judge has no word that counts",
+            "unseen and debug that does not count": "ends failed, halt: the judge gave no valid verdict",
             "unseen and rollback": "ends failed, rollback: the judge asks for rollback",
-            "unseen and rollback that does not count": "ends failed, halt: the judge has no word that counts",
+            "unseen and rollback that does not count": "ends failed, halt: the judge gave no valid verdict",
             "unseen and halt": "ends failed, halt: the judge asks for halt",
-            "unseen and halt that does not count": "ends failed, halt: the judge has no word that counts",
+            "unseen and halt that does not count": "ends failed, halt: the judge gave no valid verdict",
         }
     )
 
@@ -531,28 +531,28 @@ def test_the_whole_table_of_ratings() -> None:
     }
     assert table == snapshot(
         {
-            "whole, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",  # noqa: E501
+            "whole, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: the phase has no valid score",  # noqa: E501
             "whole, 70, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "whole, 69, 0 researched, 0 replanned before, 0 in all": "research",
             "whole, 69, 1 researched, 0 replanned before, 0 in all": "research 2",
-            "whole, 69, 1 researched, 1 replanned before, 1 in all": "ends failed, rollback: its score is 6.9, and replanning is spent",  # noqa: E501
-            "whole, 69, 2 researched, 0 replanned before, 0 in all": "ends failed, rollback: its score is 6.9, and replanning is spent",  # noqa: E501
-            "whole, 69, 1 researched, 0 replanned before, 10 in all": "ends failed, rollback: its score is 6.9, and replanning is spent",  # noqa: E501
-            "cycle, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",  # noqa: E501
+            "whole, 69, 1 researched, 1 replanned before, 1 in all": "ends failed, rollback: its score is 6.9 and no replanning is left",  # noqa: E501
+            "whole, 69, 2 researched, 0 replanned before, 0 in all": "ends failed, rollback: its score is 6.9 and no replanning is left",  # noqa: E501
+            "whole, 69, 1 researched, 0 replanned before, 10 in all": "ends failed, rollback: its score is 6.9 and no replanning is left",  # noqa: E501
+            "cycle, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: the phase has no valid score",  # noqa: E501
             "cycle, 70, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 0 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 1 researched, 1 replanned before, 1 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 2 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "cycle, 69, 1 researched, 0 replanned before, 10 in all": "ends completed, proceed: all steps are done",
-            "part, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",  # noqa: E501
+            "part, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: the phase has no valid score",  # noqa: E501
             "part, 70, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "part, 69, 0 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "part, 69, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "part, 69, 1 researched, 1 replanned before, 1 in all": "ends completed, proceed: all steps are done",
             "part, 69, 2 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "part, 69, 1 researched, 0 replanned before, 10 in all": "ends completed, proceed: all steps are done",
-            "again, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: it has no score that counts",  # noqa: E501
+            "again, None, 1 researched, 0 replanned before, 0 in all": "ends failed, rollback: the phase has no valid score",  # noqa: E501
             "again, 70, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "again, 69, 0 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
             "again, 69, 1 researched, 0 replanned before, 0 in all": "ends completed, proceed: all steps are done",
@@ -570,3 +570,28 @@ def test_a_halt_outranks_every_result(step: StepName, good: bool) -> None:
     assert _after(_result(step, good=good, halt="the budget is used up")) == (
         "ends failed, halt: the budget is used up (halted)"
     )
+
+
+@pytest.mark.req("A4", "A5")
+def test_files_that_are_as_they_were_are_not_verified_again() -> None:
+    settings, lost = BreakerSettings(max_debug_attempts_per_phase=2), {"good": False, "unchanged": True}
+    before = _result(StepName.PREFLIGHT)
+    cycle = next_step(
+        _asked(PassKind.CYCLE), (before, _result(StepName.EXECUTE, issues=("no test",), **lost)), UNUSED, settings
+    )
+    assert (cycle.outcome, cycle.recommendation) == (PhaseOutcome.FAILED, Recommendation.PROCEED)
+    assert cycle.because == "the cycle changed nothing: no test"
+    whole = next_step(_asked(), (before, _result(StepName.EXECUTE, **lost)), UNUSED, settings)
+    assert whole.step is StepName.VERIFY, "it was never verified"
+    honest = next_step(_asked(PassKind.CYCLE), (before, _result(StepName.EXECUTE)), UNUSED, settings)
+    assert honest.step is StepName.VERIFY
+    verified = _result(StepName.VERIFY, good=False, issues=("it prints 0",))
+    repaired = (before, verified, _result(StepName.DEBUG, **lost))
+    again = next_step(_asked(), repaired, UNUSED, settings)
+    assert (again.step, again.number) == (StepName.DEBUG, 2)
+    spent = next_step(_asked(), (*repaired, _result(StepName.DEBUG, 2, **lost)), UNUSED, settings)
+    assert spent.because == "debugging is exhausted: it prints 0"
+    unknown = next_step(
+        _asked(), (_result(StepName.DEBUG, **lost),), UNUSED, BreakerSettings(max_debug_attempts_per_phase=1)
+    )
+    assert unknown.outcome is PhaseOutcome.FAILED

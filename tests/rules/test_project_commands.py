@@ -14,7 +14,15 @@ from fairwitness.contracts.autopilot.roadmap import (
     ProjectType,
 )
 from fairwitness.contracts.autopilot.state import SpecLock
-from fairwitness.rules.project_commands import MANIFESTS, MOST_SIGNS, Detected, commands_of, detect_commands
+from fairwitness.contracts.verify.checks import CheckSpec, Discovered, Language, Project, ReportFormat
+from fairwitness.rules.project_commands import (
+    MANIFESTS,
+    MOST_SIGNS,
+    Detected,
+    commands_of,
+    detect_commands,
+    with_checks,
+)
 from fairwitness.rules.roadmap import config_template
 from fairwitness.rules.spec_lock import SpecTurn, spec_changes, spec_locks, spec_paths
 
@@ -228,3 +236,45 @@ def test_a_specification_that_changed_went_or_came_is_told() -> None:
 def test_nothing_is_told_exactly_when_nothing_is_different(before: dict[str, str], after: dict[str, str]) -> None:
     locks = spec_locks("abcd", before, AT)
     assert (spec_changes(locks, "abcd", after) == ()) == (before == after)
+
+
+def _check(name: str, *argv: str, root: str = ".", required: bool = True) -> CheckSpec:
+    return CheckSpec(
+        id=name,
+        name=name,
+        tier=2,
+        root=root,
+        language=Language.PYTHON,
+        tool=argv[0],
+        argv=argv,
+        report=ReportFormat.EXIT,
+        writes=True,
+        required=required,
+        found_in="setup.py",
+    )
+
+
+@pytest.mark.req("A2")
+def test_required_checks_that_verify_finds_complete_what_the_manifests_say() -> None:
+    project = Project(root=".", language=Language.PYTHON, manifests=("setup.py",))
+    found = Discovered(
+        projects=(project,),
+        checks=(
+            _check("tests", "{python}", "-m", "pytest", "--junitxml={report}"),
+            _check("lint", "{python}", "-m", "flake8", required=False),
+            _check("build", "make", "a b"),
+            _check("type-check", "tsc", "--out={tmp}"),
+            _check("tests", "npm", "test", root="web"),
+            _check("import-check", "python"),
+        ),
+        undiscovered=(),
+    )
+    nothing = detect_commands({})
+    assert with_checks(nothing, found) == nothing._replace(
+        type=ProjectType.PYTHON, commands={CommandKind.TEST: "python -m pytest", CommandKind.BUILD: "make 'a b'"}
+    )
+    made = detect_commands({"Makefile": "test:\n\ttrue\n"})
+    assert with_checks(made, found).commands[CommandKind.TEST] == "make test"
+    assert with_checks(made, found).type is ProjectType.MAKEFILE
+    other = Project(root=".", language=Language.OTHER, manifests=())
+    assert with_checks(nothing, Discovered(projects=(other,), checks=(), undiscovered=())) == nothing

@@ -7,7 +7,7 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Provenance
 from fairwitness.rules.evidence_worth import LACKS, SHUTS, RowWorth, ValuedRow
-from fairwitness.rules.retry_material import MATERIAL, FailureCause, Material, causes_of, material_for
+from fairwitness.rules.retry_material import MATERIAL, FailureCause, Material, causes_of, material_for, work_causes
 
 CAUSES = st.lists(st.sampled_from(FailureCause), max_size=len(FailureCause), unique=True)
 
@@ -42,6 +42,8 @@ def test_the_table() -> None:
             "AGENT": "HISTORY SINCE",
             "CONFLICT": "HISTORY SINCE CONFLICT",
             "MERGE": "CHECKS DIFF HISTORY SINCE",
+            "REVIEW": "VERIFIER DIFF HISTORY SINCE",
+            "PLAN": "VERIFIER HISTORY",
         }
     )
 
@@ -73,3 +75,13 @@ def test_a_row_is_a_cause_exactly_if_it_blocks_the_gate(name: str, worth: RowWor
 def test_without_evidence_it_was_the_agent() -> None:
     assert causes_of([], unmet=False, unjudged=False) == (FailureCause.AGENT,)
     assert causes_of([], unmet=True, unjudged=True) == (FailureCause.CRITERION, FailureCause.UNJUDGED)
+
+
+@pytest.mark.req("P9")
+@given(st.booleans(), st.booleans(), st.booleans())
+def test_work_that_no_gate_counts_failed_for_what_was_seen_and_always_for_something(
+    red: bool, refused: bool, conflict: bool
+) -> None:
+    causes = work_causes(red=red, refused=refused, conflict=conflict)
+    assert (FailureCause.CHECK in causes, FailureCause.REVIEW in causes) == (red, refused)
+    assert (FailureCause.CONFLICT in causes, FailureCause.AGENT in causes) == (conflict, not red and not refused)

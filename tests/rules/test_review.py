@@ -231,12 +231,12 @@ def test_every_situation_has_its_resolution() -> None:
             "a reviewer found a blocker, last round: halt the run",
             "a verdict is missing, rounds left: ask the reviewer again, once; then stop, resumable",
             "a verdict is missing, last round: ask the reviewer again, once; then stop, resumable",
-            "too few approve, rounds left: send it back",
-            "too few approve, last round: design: findings bind the planner; code: as review.on_exhausted says",
-            "enough approve, but a reviewer wants security revised, rounds left: send it back",
-            "enough approve, but a reviewer wants security revised, last round: design: findings bind the planner; code: as review.on_exhausted says",  # noqa: E501
-            "enough approve; a reviewer wants something else revised, rounds left: go on, the dissent is a known issue",
-            "enough approve; a reviewer wants something else revised, last round: go on, the dissent is a known issue",
+            "too few approvals, rounds left: send it back",
+            "too few approvals, last round: design: findings bind the planner; code: as review.on_exhausted says",
+            "enough reviewers approve, but one requests a security change, rounds left: send it back",
+            "enough reviewers approve, but one requests a security change, last round: design: findings bind the planner; code: as review.on_exhausted says",  # noqa: E501
+            "enough reviewers approve; one requests another change, rounds left: go on, the dissent is a known issue",
+            "enough reviewers approve; one requests another change, last round: go on, the dissent is a known issue",
             "all approve, rounds left: go on",
             "all approve, last round: go on",
         ]
@@ -338,9 +338,7 @@ def test_two_approvals_go_on_and_the_dissent_is_a_known_issue() -> None:
         Gate.CATEGORIES_COVERED,
         Gate.MAJORITY_APPROVES,
     ]
-    assert decision.reason == (
-        "the reviewers approve the code: enough approve; a reviewer wants something else revised"
-    )
+    assert decision.reason == ("the reviewers approve the code: enough reviewers approve; one requests another change")
 
 
 @pytest.mark.req("P7")
@@ -350,7 +348,7 @@ def test_a_lone_security_objection_forces_a_round_while_one_is_left() -> None:
     assert isinstance(decision, Revise)
     assert (decision.to, decision.round, decision.findings) == ("step-5", 2, ("pragmatic-verifier: security (Major)",))
     assert decision.reason == (
-        "the reviewers want the code fixed: enough approve, but a reviewer wants security revised"
+        "the reviewers request changes to the code: enough reviewers approve, but one requests a security change"
     )
     assert len(decision.gates) == 4
     last = _after(lone, round=2)
@@ -372,7 +370,7 @@ def test_a_design_is_revised_once_and_then_its_findings_bind_the_planner() -> No
         "security-sentinel: architecture (Major)",
         "architecture-guardian: architecture (Major)",
     )
-    assert second.reason == "the design was revised once; what is still open binds the planner: too few approve"
+    assert second.reason == "the design was revised once; open findings bind the planner: too few approvals"
     assert len(second.gates) == 4
     without = _after(said, scope=ReviewScope.DESIGN, policy=Policy(review=ReviewPolicy(design_revisions=0)))
     assert isinstance(without, Advance)
@@ -385,12 +383,12 @@ def test_an_exhausted_code_review_goes_on_low_or_ends_in_error_as_the_setting_sa
     assert isinstance(low, Advance)
     assert (low.to, low.degradations) == ("step-8", ("review_exhausted",))
     assert len(low.gates) == 4
-    assert low.reason == "no round is left; open findings are known issues: too few approve"
+    assert low.reason == "no round is left; open findings are known issues: too few approvals"
     assert low.known_issues == ("security-sentinel: correctness (Major)", "architecture-guardian: architecture (Major)")
     ended = _after(said, round=2, policy=STRICT)
     assert isinstance(ended, Halt)
     assert (ended.outcome, ended.resumable) == (HaltOutcome.ERROR, False)
-    assert ended.reason == "review.on_exhausted is error: too few approve"
+    assert ended.reason == "review.on_exhausted is error: too few approvals"
     assert len(ended.gates) == 4
     assert isinstance(_after(said, round=1, policy=STRICT), Revise)
     once = Policy(review=ReviewPolicy(code_rounds=1))
@@ -405,14 +403,12 @@ def test_an_exhausted_code_review_goes_on_low_or_ends_in_error_as_the_setting_sa
 def test_a_blocker_halts_before_anybody_else_is_waited_for() -> None:
     decision = _after(((A, A, B), None, None), reviewers=(call("security-sentinel"),))
     assert isinstance(decision, Halt)
-    assert decision.reason == (
-        "a blocker is never outvoted, deferred or retried: security-sentinel: correctness (Blocker)"
-    )
+    assert decision.reason == ("a reported blocker is final: security-sentinel: correctness (Blocker)")
     assert len(decision.gates) == 4
     two = _after(((A, A, B), (B, A, A), ALL))
     assert two.reason.endswith("security-sentinel: correctness (Blocker), architecture-guardian: security (Blocker)")
     stranger = after_review(review(verdict("x", Category.SECURITY, B)), Policy())
-    assert stranger.reason == ("a blocker is never outvoted, deferred or retried: a row of an unknown reviewer")
+    assert stranger.reason == ("a reported blocker is final: a row of an unknown reviewer")
 
 
 @pytest.mark.req("P7", "P12")

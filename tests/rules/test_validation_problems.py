@@ -6,7 +6,8 @@ import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from fairwitness.contracts.catalog import CatalogEntry
-from fairwitness.rules.validation import problems_in, problems_of
+from fairwitness.rules.problem_words import problems_of
+from fairwitness.rules.validation import problems_in
 
 
 class Limits(BaseModel):

@@ -36,6 +36,8 @@ FILES = {
     ),
 }
 
+LINES = {"build": "ls src {a,b}", "test": "python3 -m unittest discover -s tests"}
+
 
 class Site:
     """A repository with a library that only its own environment has, and an agent's worktree of it."""
@@ -61,7 +63,7 @@ class Site:
             settings=VerifySettings(),
             digest="0" * 64,
         )
-        self.checks = AgentChecks(self.deps, RUN, self.folder, repository.tree_of("HEAD"), {"build": "ls src {a,b}"})
+        self.checks = AgentChecks(self.deps, RUN, self.folder, repository.tree_of("HEAD"), LINES)
 
     def check(self, name: str, path: str | None = None) -> str:
         return asyncio.run(self.checks.run_check(name, path))
@@ -105,6 +107,12 @@ def test_an_unknown_check_lists_those_there_are_and_commands_of_the_settings_hav
     told = site.check("build", "src")
     assert told.startswith("build cannot be narrowed, so all of it ran.\nbuild failed")
     assert "{a,b}" in told
+
+
+@pytest.mark.req("P7", "A15")
+def test_a_command_of_the_settings_runs_in_the_environment_of_its_project(site: Site) -> None:
+    told = site.check("test")
+    assert told.startswith("test passed"), told
 
 
 @pytest.mark.req("P7", "X3")

@@ -140,7 +140,7 @@ def test_a_target_without_what_was_merged_is_no_good_end_and_the_work_is_kept(
     merged(runner, tip)
     assert asyncio.run(runner.finish(end(rewound)))
     (last,) = [event for event in runner.ledger.events(RUN) if event.type == "run.failed"]
-    assert "took merged work out of the target" in last.data["reason"]
+    assert "merged work was removed from the target" in last.data["reason"]
     assert [kept.commit for kept in quarantine.kept(RunnerFactory(person.folder).repository, RUN)] == [tip]
 
 

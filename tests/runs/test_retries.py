@@ -96,3 +96,21 @@ def test_a_retry_is_told_why_the_try_before_failed_and_the_policy_limits_them(
     never = Scripted("", stop=Stop.FAILED, cause=ErrorCause.NETWORK)
     WORKFLOWS[workflow](tmp_path / "never", never, RetryPolicy(dispatch=0))
     assert len(never.asked) == 1
+
+
+@pytest.mark.req("P12", "P9")
+@pytest.mark.parametrize(
+    ("workflow", "path"),
+    [("feature", "agent_output"), ("forge", "walkthrough"), ("autopilot", "tasks_completed")],
+)
+def test_after_an_invalid_answer_the_next_dispatch_names_each_violation_at_its_path(
+    tmp_path: Path, own_home: None, workflow: str, path: str
+) -> None:
+    agent = Scripted('```json\n{"mood": "hopeful", "evidence": [{}, {}, {}]}\n```\n')
+    WORKFLOWS[workflow](tmp_path, agent, RetryPolicy(dispatch=1))
+    first, repair, second, _ = agent.asked
+    violations = [line.removeprefix("- ") for line in repair.splitlines() if line.startswith("- ")]
+    assert any(line.startswith(f"{path}:") for line in violations), repair
+    assert TOLD not in first
+    told = second.split(TOLD)[1]
+    assert [line for line in violations if line not in told] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.app.schemas import DocumentViolation, check_document
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.kit.documents import SUFFIXES, Document, Format, read, render
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def edited(value: Any, path: str, new: Any) -> Any:
 def check_value(value: Any, form: Format, contract: str, *, strict: bool = False) -> tuple[DocumentViolation, ...]:
     """What `fairwitness schema check` says of a value written in a format."""
     document = read(render(value, form).encode(), form)
-    return check_document(document, BY_NAME[contract], strict=strict)
+    return check_document(document, entry_of(contract), strict=strict)
 
 
 def manifest(seed: str) -> dict[str, Any]:

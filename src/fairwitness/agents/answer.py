@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.problems import ProblemLevel, spell_path
 from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.errors import BadDocument
@@ -18,6 +18,7 @@ from fairwitness.kit.documents import Format, read
 from fairwitness.kit.limits import CHECKED
 from fairwitness.kit.redaction import redact_values
 from fairwitness.kit.text import visible
+from fairwitness.rules.derived_fields import fill, with_derived
 from fairwitness.rules.validation import problems_in
 
 MOST_TEXT = 1 << 20
@@ -59,10 +60,10 @@ def read_answer(
     found = FoundAnswer(dict(submitted)) if submitted is not None else find_answer(text)
     if found.value is None:
         return ReadAnswer(None, (found.problem,))
-    value = with_known(redact_values(found.value), known)
+    value = with_derived(contract, with_known(redact_values(found.value), known))
     problems = tuple(
         visible(f"{spell_path(problem.where)}: expected {problem.expected}, found {problem.found}")
-        for problem in problems_in(value, BY_NAME[contract], strict=True)
+        for problem in problems_in(value, entry_of(contract), strict=True)
         if problem.level is ProblemLevel.ERROR
     )
     return ReadAnswer(value, (*problems, *_status_problems(value, statuses)))
@@ -80,17 +81,14 @@ def _status_problems(value: Mapping[str, Any], statuses: Collection[CompletionSt
 def with_known(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the value with the known fields set; a dotted path that leads through something else is skipped.
 
+    In the entries of a list (`a[].b`) a field is set only where it is missing.
+
     >>> with_known({"a": {"b": 1}}, {"a.b": 2, "a.c": 3})
     {'a': {'b': 2, 'c': 3}}
     """
     answer = copy.deepcopy(dict(value))
     for way, content in known.items():
-        *parents, last = way.split(".")
-        inner: Any = answer
-        for parent in parents:
-            inner = inner.setdefault(parent, {}) if isinstance(inner, dict) else None
-        if isinstance(inner, dict):
-            inner[last] = copy.deepcopy(content)
+        fill(answer, way, content, only_missing="[]" in way)
     return answer
 
 

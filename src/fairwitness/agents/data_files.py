@@ -16,7 +16,7 @@ from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.problems import spell_path
 from fairwitness.errors import UsageError
 from fairwitness.kit.text import visible
-from fairwitness.rules.validation import problems_of
+from fairwitness.rules.problem_words import problems_of
 
 C = TypeVar("C", bound=Contract)
 

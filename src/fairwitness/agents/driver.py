@@ -145,7 +145,7 @@ async def _ask(session: Session, job: AgentJob, talk: _Conversation) -> _Ending:
             return _by_model(trouble, talk)  # the agent ended its turn because its model failed
         if talk.asked >= ASKED_AT_MOST:
             return OutcomeStatus.INVALID_ANSWER, ErrorCause.SCHEMA_VIOLATION, talk.read.problems[:_LISTED]
-        prompt = redact_forms(retry_prompt(talk.read.problems[:_LISTED]))
+        prompt = redact_forms(retry_prompt(talk.read.problems[:_LISTED], submits=turn.submitted is not None))
 
 
 def _by_model(trouble: ModelTrouble, talk: _Conversation) -> _Ending:

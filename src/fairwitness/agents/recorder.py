@@ -302,6 +302,10 @@ class _HeardToolbox(Toolbox):
     def denials(self) -> tuple[Denial, ...]:
         return self._inner.denials
 
+    @property
+    def ran(self) -> tuple[str, ...]:
+        return self._inner.ran
+
     def offered(self) -> tuple[ToolSpec, ...]:
         return self._inner.offered()
 

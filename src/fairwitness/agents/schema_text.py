@@ -8,6 +8,7 @@ import copy
 import inspect
 import json
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import cache
 from itertools import pairwise
@@ -18,30 +19,48 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
 from fairwitness.agents.base import AnswerForm
-from fairwitness.contracts.catalog import BY_NAME
-from fairwitness.contracts.common.ids import GitRef, RelPath, SafeName
+from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.catalog import entry_of
+from fairwitness.contracts.common.ids import GitRef, RelPath, SafeName, TaskId
+from fairwitness.contracts.common.tools import Tool
 from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.contracts.feature.document import SIGNATURES, Presence, SignedDocument
+from fairwitness.contracts.feature.plan import Pointer
 from fairwitness.errors import UsageError
 from fairwitness.kit.text import visible
+from fairwitness.rules.derived_fields import derived_fields, null_fields
 
 Schema = dict[str, Any]
 
 
 def form_of(answer: str, known: Collection[str]) -> AnswerForm:
-    """Return the form of an answer: the contract's JSON Schema without the fields that are known already."""
-    schema = copy.deepcopy(_documented(answer))
-    _narrow(schema, BY_NAME[answer].shape)
-    for way in sorted(known):
-        if not _without(schema, schema, way.split(".")):
-            raise UsageError(f"{answer} has no field {visible(way)} to fill in")
-    return AnswerForm(name=answer, schema=_tidy(schema))
+    """Return the form of an answer: a short JSON Schema of the contract without the fields that are known already.
+
+    What every model writes right without being told (no empty text, a relative path) is left out: the answer is
+    validated against the contract.
+    """
+    return AnswerForm(name=answer, schema=_short(_asked(answer, known)))
+
+
+def unasked_fields(spec: RoleSpec, known: Collection[str], tools: Collection[str] = ()) -> frozenset[str]:
+    """Return the fields of an answer that an agent is not asked for: the program knows, counts or does not need them.
+
+    A field that one of the agent's `tools` fills is not asked for either: there is one way to say a thing.
+    """
+    assert spec.answer is not None
+    by_tool = [field for tool, field in _BY_TOOL.items() if tool in tools]
+    return frozenset((*known, *by_tool, *spec.unasked, *derived_fields(spec.answer), *null_fields(spec.answer)))
+
+
+_BY_TOOL = {Tool.EMIT_CR.value: "change_requests"}
 
 
 def explain(answer: str, known: Collection[str]) -> str:
     """Return a line for every field of an answer: its path, its type and its meaning."""
-    schema = form_of(answer, known).schema
-    return "\n".join(f"- `{field.way}`: {_sentence(schema, field)}" for field in fields_of(schema))
+    schema = _asked(answer, known)
+    told = ((field.way, _sentence(schema, field)) for field in fields_of(schema))
+    # an object that only holds other fields is told by them
+    return "\n".join(f"- `{way}`: {sentence}" for way, sentence in told if sentence != "object.")
 
 
 class Field(NamedTuple):
@@ -57,11 +76,30 @@ def fields_of(schema: Schema) -> Iterator[Field]:
     yield from _fields(schema, schema, "")
 
 
+def _asked(answer: str, known: Collection[str]) -> Schema:
+    """Return the schema of the fields that an agent writes."""
+    schema = copy.deepcopy(_documented(answer))
+    _narrow(schema, entry_of(answer).shape)
+    for way in sorted(known, key=lambda way: (way.count("."), way)):
+        if any(way.startswith((f"{whole}.", f"{whole}[].")) for whole in known):
+            continue
+        if not _without(schema, schema, way.split(".")) and way not in null_fields(answer):
+            raise UsageError(f"{answer} has no field {visible(way)} to fill in")
+    return _tidy(schema)
+
+
 @cache
 def _documented(answer: str) -> Schema:
-    if answer not in BY_NAME:
-        raise UsageError(f"there is no contract called {visible(answer)!r}", next_step="fairwitness schema list")
-    return TypeAdapter(BY_NAME[answer].shape).json_schema(schema_generator=_WithFieldDocs)
+    try:
+        entry = entry_of(answer)
+    except KeyError:
+        raise UsageError(
+            f"there is no contract called {visible(answer)!r}", next_step="fairwitness schema list"
+        ) from None
+    schema = TypeAdapter(entry.shape).json_schema(schema_generator=_WithFieldDocs)
+    for shape in (schema, *schema.get("$defs", {}).values()):
+        shape.pop("description", None)  # the docstrings of classes are for programmers
+    return schema
 
 
 class _WithFieldDocs(GenerateJsonSchema):
@@ -124,6 +162,12 @@ def _narrow(schema: Schema, shape: Any) -> None:
 def _without(root: Schema, node: Schema, way: list[str]) -> bool:
     """Remove a field, and its object if that has no field left; return False if there is no such field."""
     step, *rest = way
+    if step == "[]":
+        (listed,) = (kind for kind in _kinds(root, node) if "items" in kind)
+        listed["items"] = _own(root, listed["items"])
+        return _without(root, listed["items"], rest)
+    if step.endswith("[]"):
+        step, rest = step.removesuffix("[]"), ["[]", *rest]
     for kind in _kinds(root, node):
         fields = kind.get("properties", {})
         if step not in fields:
@@ -189,6 +233,44 @@ def _untitled(node: Any) -> Any:
     }
 
 
+def _short(schema: Schema) -> Schema:
+    """Return a schema that accepts what this one accepts, and is as short as it can be told."""
+    counts = Counter(_references(schema))
+    definitions = schema.get("$defs", {})
+    shared = {name for name, count in counts.items() if count > 1 and "properties" in definitions[name]}
+
+    def short(node: Any) -> Any:
+        if isinstance(node, list):
+            return [short(entry) for entry in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node and (name := node["$ref"].removeprefix("#/$defs/")) not in shared:
+            node = {**definitions[name], **{key: value for key, value in node.items() if key != "$ref"}}
+        made = {
+            key: {name: short(field) for name, field in value.items()} if key == "properties" else short(value)
+            for key, value in node.items()
+            if not (key in _UNSAID or (key == "pattern" and value in _SPELLED) or (key == _MORE and value in _BOOLS))
+        }
+        for name, field in made.get("properties", {}).items():
+            if name not in made.get("required", ()) and "anyOf" in field:
+                made["properties"][name] = _not_null(field)
+        return made
+
+    plain: Schema = short({key: value for key, value in schema.items() if key != "$defs"})
+    return {**plain, "$defs": {name: short(definitions[name]) for name in sorted(shared)}} if shared else plain
+
+
+_UNSAID = frozenset({"default", "minLength"})
+_MORE, _BOOLS = "additionalProperties", (True, False)
+
+
+def _not_null(field: Schema) -> Schema:
+    """Return the schema of an optional field without null: it is left out instead."""
+    kinds = [kind for kind in field["anyOf"] if kind != {"type": "null"}]
+    rest = {key: value for key, value in field.items() if key != "anyOf"}
+    return {**kinds[0], **rest} if len(kinds) == 1 else {**rest, "anyOf": kinds}
+
+
 def _references(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
@@ -245,6 +327,8 @@ def _schema_of(annotation: Any) -> Schema:
 
 
 _SPELLED = {
+    _schema_of(TaskId)["pattern"]: "an id such as `task-01`",
+    _schema_of(Pointer)["pattern"]: "a pointer such as `design-output.yaml#payload.decisions[id='D-8']`",
     r"\S": "text",
     _schema_of(SafeName)["pattern"]: "a name of letters, digits, `.`, `_` and `-`",
     _schema_of(RelPath)["pattern"]: "a relative path with `/`, without `..`",

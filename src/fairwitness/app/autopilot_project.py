@@ -16,11 +16,12 @@ from fairwitness.kit import json_text
 from fairwitness.kit.clock import Clock, spell
 from fairwitness.kit.text import visible
 from fairwitness.rules.markdown_lines import heading_of, said_lines
+from fairwitness.rules.problem_words import problems_of
 from fairwitness.rules.project_commands import MANIFESTS, commands_of, detect_commands
+from fairwitness.rules.requirement_texts import requirement_texts
 from fairwitness.rules.roadmap import CRITERIA, GOAL, read_roadmap
 from fairwitness.rules.roadmap_fields import is_stub, phase_id_of, plain
 from fairwitness.rules.spec_lock import spec_locks, spec_paths
-from fairwitness.rules.validation import problems_of
 from fairwitness.runs.autopilot.own_files import foreign_paths, is_our_gitignore
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout import autopilot as layout
@@ -42,6 +43,8 @@ class AutopilotProject:
     ui: UiFiles | None
     specs: tuple[SpecLock, ...]
     spec_paths: tuple[str, ...]
+    requirements: Mapping[str, str]
+    """The texts of requirements that only a specification describes."""
     warnings: tuple[str, ...]
 
 
@@ -66,6 +69,9 @@ def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
     named = () if config is None else config.project.spec_paths or ()
     expected = {*DEFAULT_SPEC_PATHS, *(lock.path for lock in specs)}  # the default paths need not exist
     warnings = [f"{path}, named in {layout.CONFIG}, is not there" for path in named if path not in expected]
+    wanted = [each.id for phase in reading.roadmap.phases for each in phase.requirements if each.text is None]
+    texts = requirement_texts([_text(files, lock.path) or "" for lock in specs], wanted)
+    warnings += [f"{name} is described in no specification" for name in dict.fromkeys(wanted) if name not in texts]
     warnings += [f"{spell_path(each.where)} cannot be read: {each.found}" for each in detected.problems]
     return AutopilotProject(
         text=text,
@@ -74,6 +80,7 @@ def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
         ui=None if config is None else config.project.ui,
         specs=specs,
         spec_paths=spec_paths(config),
+        requirements=texts,
         warnings=tuple(map(visible, warnings)),
     )
 

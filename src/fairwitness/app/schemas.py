@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from fairwitness.contracts.catalog import BY_NAME, CATALOG, CatalogEntry
+from fairwitness.contracts.catalog import CatalogEntry, catalog
 from fairwitness.contracts.common.problems import Problem, ProblemLevel, spell_path
 from fairwitness.errors import BadDocument, FairWitnessError, Position, UsageError
 from fairwitness.kit import files, json_text
@@ -15,7 +15,8 @@ from fairwitness.kit.documents import SUFFIXES, Document, Format, read
 from fairwitness.kit.folder_trees import walk
 from fairwitness.kit.limits import CHECKED, DEFAULT_LIMITS
 from fairwitness.kit.text import visible
-from fairwitness.rules.validation import LISTED, adapter, cut, problems_in
+from fairwitness.rules.problem_words import LISTED, cut
+from fairwitness.rules.validation import adapter, problems_in
 
 _ENOUGH = 0.5
 """A document must show at least this share of a contract's signs; damaged ones may lack some."""
@@ -32,7 +33,7 @@ def recognise(value: Any, form: Format, source: str) -> CatalogEntry:
     """Return the contract of a document; raise `UsageError` unless exactly one fits."""
     sample = value[0] if form is Format.JSONL and value else value
     ranked = sorted(
-        ((_likeness(entry, sample), entry) for entry in CATALOG if entry.written_as in _SAME_FAMILY[form]),
+        ((_likeness(entry, sample), entry) for entry in catalog().values() if entry.written_as in _SAME_FAMILY[form]),
         key=lambda pair: pair[0],
         reverse=True,
     )
@@ -41,7 +42,9 @@ def recognise(value: Any, form: Format, source: str) -> CatalogEntry:
     if len(likely) == 1:
         return likely[0]
     stem = PurePath(source).stem
-    named = [entry for entry in (likely or CATALOG) if stem in (entry.name, entry.name.removeprefix("autopilot-"))]
+    named = [
+        entry for entry in (likely or catalog().values()) if stem in (entry.name, entry.name.removeprefix("autopilot-"))
+    ]
     if len(named) == 1:
         return named[0]
     fitting = f" (it could be {' or '.join(entry.name for entry in likely)})" if likely else ""
@@ -136,9 +139,9 @@ def _without_module_paths(schema: dict[str, Any]) -> dict[str, Any]:
 
 def entry_named(name: str) -> CatalogEntry:
     """Return the contract of a name; raise `UsageError` if there is none."""
-    if name not in BY_NAME:
+    if name not in catalog():
         raise UsageError(f"there is no contract called {visible(name)!r}", next_step="fairwitness schema list")
-    return BY_NAME[name]
+    return catalog()[name]
 
 
 @dataclass(slots=True)
@@ -154,7 +157,7 @@ def export(folder: Path, *, replace: bool = False) -> SchemaExport:
     """Write every contract's schema; an exported version with other content is kept unless `replace`."""
     done = SchemaExport()
     folder.mkdir(parents=True, exist_ok=True)
-    for entry in CATALOG:
+    for entry in catalog().values():
         name = f"{entry.name}-{entry.version}.json"
         content = json_text.render(json_schema(entry)).encode()
         target = folder / name

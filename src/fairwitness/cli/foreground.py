@@ -57,12 +57,12 @@ def stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def confirm_estimate(root: Path, agents: str | None, workflow: str, *, each: str = "") -> bool:
+def confirm_estimate(root: Path, agents: str | None, workflow: str, *, each: str = "", light: bool = False) -> bool:
     """Print what a run will probably use; return False if a person at the terminal does not want that much."""
     from fairwitness.app.runs.estimate import estimate_run
     from fairwitness.cli.screens.prompts import is_interactive
 
-    estimate = estimate_run(root, agents, workflow)
+    estimate = estimate_run(root, agents, workflow, light=light)
     if estimate is None:
         return True
     click.echo(f"estimate{each}: {estimate.text}", err=True)

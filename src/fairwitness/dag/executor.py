@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from fairwitness.contracts.common.budgets import BudgetHalt
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.ids import attempt_branch, run_ref, sub_branch
 from fairwitness.contracts.common.problems import Problem, spell_path
@@ -127,7 +128,7 @@ class Executor:
         self._children = Children(options)
         self._begun: set[str] = set()
         """Children that this process submitted. One of these that fails is not submitted again at once."""
-        self._halt: str | None = None
+        self._halt: BudgetHalt | None = None
         """Why this process starts nothing more."""
         self._stuck: str | None = None
         """Why this process merges nothing more."""
@@ -278,11 +279,12 @@ class Executor:
     def _is_over(self, outcome: DagOutcome) -> bool:
         """Return whether the graph has ended. Only valid while no child runs, so nothing is left to be merged
         either."""
-        return outcome.end is not GraphProgress.GOING or (self._halt or self._stuck) is not None
+        return outcome.end is not GraphProgress.GOING or self._halt is not None or self._stuck is not None
 
     async def _end(self, outcome: DagOutcome) -> GraphEnd:
         """Return the end of this run of the loop. While change requests wait for an answer the graph is not
         complete: it may grow."""
+        halt = self._halt if self._stuck is None else None
         merged = sum(node.status is NodeState.MERGED for node in self._run.nodes.values())
         return GraphEnd(
             completed=outcome.end is GraphProgress.COMPLETED and not self._run.requests,
@@ -290,7 +292,8 @@ class Executor:
             merged=merged,
             exhausted=outcome.exhausted,
             stranded=outcome.stranded,
-            reason=self._stuck or self._halt,
+            reason=self._stuck or (None if halt is None else halt.reason),
+            halt=halt,
             requests=tuple(self._run.requests),
         )
 

@@ -15,7 +15,7 @@ from fairwitness.app.settings.review import look_at_trust, trust_file
 from fairwitness.demo.sessions import RecordedSession, read_session
 
 DATA = Path(__file__).parent / "data"
-FORGE, AUTOPILOT = "forge", "autopilot"
+LIGHT, FORGE, AUTOPILOT = "light", "forge", "autopilot"
 HONEST, LYING = "honest", "lying"
 _COMPILED = "__pycache__"
 
@@ -94,7 +94,7 @@ class Demo:
 
 @cache
 def load(name: str) -> Demo:
-    """Return the demo with a name: `feature`, `forge` or `autopilot`."""
+    """Return the demo with a name: `feature`, `light`, `forge` or `autopilot`."""
     root = DATA / name
     settings = tomllib.loads((root / "team.toml").read_text(encoding="utf-8"))
     plan = settings.get("autopilot")
@@ -102,7 +102,7 @@ def load(name: str) -> Demo:
     return Demo(
         name=name,
         repository=BundledRepository(**settings["repository"]),
-        files=repository_files(root / "repo"),
+        files=repository_files(root / settings.get("repo", "repo")),
         sessions={path.stem: read_session(path) for path in sorted((root / "sessions").glob("*.yaml"))},
         teams={variant: tuple(names) for variant, names in settings["teams"].items()},
         request=request.read_text(encoding="utf-8") if request.exists() else "",

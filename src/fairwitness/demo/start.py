@@ -9,7 +9,7 @@ from fairwitness.app.runs.begin_autopilot import PhasesRequest, begin_autopilot
 from fairwitness.app.runs.begin_feature import RunRequest, begin_feature
 from fairwitness.app.runs.begin_forge import begin_forge
 from fairwitness.app.runs.verdict import give_verdict
-from fairwitness.demo.bundle import AUTOPILOT, FORGE, HONEST, LYING, AutopilotPlan, Demo, load
+from fairwitness.demo.bundle import AUTOPILOT, FORGE, HONEST, LIGHT, LYING, AutopilotPlan, Demo, load
 from fairwitness.errors import UsageError
 
 RECORDINGS = "recordings"
@@ -62,7 +62,12 @@ def _begin(demo: Demo, root: Path, cassettes: Path) -> str:
         phases = PhasesRequest(phases=plan.phases, flags=plan.flags, agents="cassette", cassettes=cassettes)
         return begin_autopilot(root, phases).run_id
     wanted = RunRequest(
-        request=demo.request, slug=demo.slug, is_autonomous=True, agents="cassette", cassettes=cassettes
+        request=demo.request,
+        slug=demo.slug,
+        is_autonomous=True,
+        agents="cassette",
+        cassettes=cassettes,
+        is_light=demo.name == LIGHT,
     )
     return (begin_forge if demo.name == FORGE else begin_feature)(root, wanted).run_id
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from fairwitness.engine.base import ChangedOrder, EngineError, Json, RepeatedKey, RunOutcome, StepError
-from fairwitness.engine.json_values import Encoded, check_name, decode, encode, tellable
+from fairwitness.engine.json_values import Encoded, check_name, decode, encode, place_of, tellable
 from fairwitness.engine.running_body import OwnCancellation, RunningBody
 from fairwitness.errors import is_machine_fault
 from fairwitness.kit.clock import system_clock
@@ -253,5 +253,5 @@ def _good(text: str) -> Encoded:
 
 
 def _bad(kind: str, error: BaseException) -> Encoded:
-    told: dict[str, Json] = {"ok": False, "kind": kind, "message": tellable(error)}
+    told: dict[str, Json] = {"ok": False, "kind": kind, "message": f"{tellable(error)}{place_of(error)}"}
     return Encoded(encode(told))

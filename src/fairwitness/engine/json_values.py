@@ -3,8 +3,11 @@
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
+from traceback import extract_tb
 
 from fairwitness.engine.base import EngineError, Json
+from fairwitness.errors import FairWitnessError
 
 FORMAT = "fairwitness-json-1"
 """The name of the format of the journal's values; old runs are read by it."""
@@ -12,6 +15,8 @@ FORMAT = "fairwitness-json-1"
 _ERROR_SIGN = "!"
 """The first character of a recorded error; no JSON text starts with it."""
 _LONGEST_MESSAGE = 10_000
+_CALLS = 8
+"""How many calls of a defect's traceback are kept."""
 
 DEEPEST = 200
 """The maximum nesting of lists and mappings.
@@ -79,6 +84,17 @@ def tellable(error: BaseException) -> str:
     except Exception:  # noqa: BLE001  # a foreign error may fail when it is converted to text
         return f"(a {type(error).__name__} that cannot be told)"
     return message[:_LONGEST_MESSAGE].replace("\0", "\\0").encode(errors="backslashreplace").decode()
+
+
+def place_of(error: BaseException) -> str:
+    """Return where a defect of the program was met, innermost call first; empty for an error raised on purpose.
+
+    A step's traceback is lost with its process, and "maximum recursion depth exceeded" alone names no place.
+    """
+    if isinstance(error, FairWitnessError) or error.__traceback__ is None:
+        return ""
+    calls = [f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in extract_tb(error.__traceback__)]
+    return f" (in {' < '.join(list(dict.fromkeys(reversed(calls)))[:_CALLS])})"
 
 
 def check_name(name: str) -> None:

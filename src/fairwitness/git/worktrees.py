@@ -94,6 +94,8 @@ def _joined(*names: str | None) -> str:
     return "--".join(name for name in names if name is not None)
 
 
+_TRIES = 5
+"""How often a branch is asked for that another process creates or deletes at the same moment."""
 _TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
@@ -179,17 +181,21 @@ class Worktrees:
         A folder of the pool is used if there is one, and only what differs is written.
         """
         worktree = self.named(run_id, task, attempt, sub=sub)
-        if self.is_ready(worktree):
-            return worktree
-        self._forget(worktree)  # left by a killed process: no agent has seen it
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        tip, start, tree = self._beginning(worktree, commit)
-        waiting = self.pool.take(tree, worktree.aside) if can_be_made(self.repository.common_dir) else None
-        if tip is None:
-            if waiting is None:
+        for _ in range(_TRIES):
+            if self.is_ready(worktree):
+                return worktree
+            self._forget(worktree)  # left by a killed process: no agent has seen it
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            tip, start, tree = self._beginning(worktree, commit)
+            waiting = self.pool.take(tree, worktree.aside) if can_be_made(self.repository.common_dir) else None
+            if tip is None and waiting is None:
                 self.shadow.refuse_odd_paths(tree)
-            if not move_ref(self.repository, worktree.ref, start, None, why="attempt"):
-                return self.create(run_id, task, attempt, commit, sub=sub)  # another process created the branch
+            if tip is not None or move_ref(self.repository, worktree.ref, start, None, why="attempt"):
+                break  # else another process created the branch
+        else:
+            raise GitFailed(
+                f"{worktree.branch} exists, but git finds no commit at it", next_step="git fsck, then delete the branch"
+            )
         killpoint("git.worktree.branched")
         if waiting is None:
             self._make(worktree, tree)

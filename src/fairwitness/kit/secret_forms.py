@@ -5,7 +5,8 @@ and costs little where no sign occurs. What only looks random (a hash, a UUID, a
 """
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 _EDGE = r"(?:\b|(?<=\\[nrt])|(?<=\\u[0-9a-fA-F]{4})|(?<=%[0-9a-fA-F]{2})|(?<=[\[;]\dm)|(?<=[\[;]\d\dm))"
 """A word boundary, or the end of an escape in JSON, in a URL or on a terminal, which ends with a letter or digit."""
@@ -19,23 +20,26 @@ _GAP = (
 """What stands between the lines of a key: line ends, headers, and the marks of a literal, a diff or a quotation."""
 
 
-class SecretForm(NamedTuple):
+@dataclass(frozen=True)
+class SecretForm:
     """A kind of secret."""
 
     kind: str
     signs: tuple[str, ...]
     """The pattern matches only at one of these words."""
-    pattern: re.Pattern[str]
-    """The group `secret` marks the secret if it is only a part of the match."""
+    expression: str
     may_be_word: bool = False
     """Whether a person chooses it, so that words such as `password` are placeholders."""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The group `secret` marks the secret if it is only a part of the match; compiled when a sign occurs."""
+        return re.compile(self.expression, re.ASCII | re.DOTALL)
 
 
 def _form(kind: str, signs: tuple[str, ...], rest: str, *, edge: bool = True, may_be_word: bool = False) -> SecretForm:
     either = "|".join(map(re.escape, sorted(signs, key=len, reverse=True)))
-    return SecretForm(
-        kind, signs, re.compile(rf"{_EDGE if edge else ''}(?:{either}){rest}", re.ASCII | re.DOTALL), may_be_word
-    )
+    return SecretForm(kind, signs, rf"{_EDGE if edge else ''}(?:{either}){rest}", may_be_word)
 
 
 SECRET_FORMS: tuple[SecretForm, ...] = (

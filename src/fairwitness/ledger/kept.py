@@ -75,7 +75,7 @@ def shaped(validate: Callable[[Any], T], value: object, run_id: str, what: str, 
         return validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        _refuse(run_id, what, f"{spell_path((*names, *first['loc']))}: {first['msg']}")
+        refuse_broken(run_id, what, f"{spell_path((*names, *first['loc']))}: {first['msg']}")
 
 
 def parsed(text: str, run_id: str, what: str) -> Any:
@@ -83,7 +83,7 @@ def parsed(text: str, run_id: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        _refuse(run_id, what, "it is not JSON")
+        refuse_broken(run_id, what, "it is not JSON")
 
 
 class _Detail(dict[str, Any]):
@@ -94,10 +94,11 @@ class _Detail(dict[str, Any]):
         self._run_id, self._what = run_id, what
 
     def __missing__(self, name: str) -> Never:
-        _refuse(self._run_id, self._what, f"{name} is missing")
+        refuse_broken(self._run_id, self._what, f"{name} is missing")
 
 
-def _refuse(run_id: str, what: str, why: str) -> Never:
+def refuse_broken(run_id: str, what: str, why: str) -> Never:
+    """Raise `EventsBroken`, which names the run and the place of what does not fit."""
     raise EventsBroken(
         f"run {run_id}: {what} does not fit this version of Fair Witness: {why}",
         next_step="fairwitness ledger verify; if it finds nothing, another version wrote this run",

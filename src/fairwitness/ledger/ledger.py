@@ -20,7 +20,7 @@ from fairwitness.ledger.chain import START, Head, add_link
 from fairwitness.ledger.record import Milestone, Record
 from fairwitness.ledger.run_summary import RunSummary
 from fairwitness.ledger.summary import rebuild_summary
-from fairwitness.ledger.tables import CHAINED, add_anchors, add_summaries, create_all
+from fairwitness.ledger.tables import CHAINED, add_anchors, add_summaries, create_all, detail_summaries
 
 T = TypeVar("T")
 
@@ -28,6 +28,7 @@ MIGRATIONS = (
     Migration("the four published tables, our own, and the chain", create_all),
     Migration("a summary of each run", add_summaries),
     Migration("anchors over the heads of all runs", add_anchors),
+    Migration("pipelines and boards in the summaries", detail_summaries),
 )
 
 TALLY_SQL = """\

@@ -22,8 +22,9 @@ from fairwitness.errors import UsageError
 from fairwitness.kit.clock import spell_sql
 from fairwitness.ledger import kept
 from fairwitness.ledger.chain import ChainMember, row_digest
-from fairwitness.ledger.run_summary import RunSummary, SummaryEvent
+from fairwitness.ledger.run_summary import RunSummary
 from fairwitness.ledger.summary import EVENT_COLUMNS, SummaryWriter
+from fairwitness.ledger.summary_event import SummaryEvent
 from fairwitness.ledger.tables import CHAINED, Table
 
 SNIPPET = 500

@@ -5,17 +5,18 @@ never evidence: decisions fold the events themselves, tests compare both, and `f
 summary that differs from its events.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from fairwitness.errors import EventsBroken
 from fairwitness.kit.text import visible
+from fairwitness.ledger.feature_summary import FeatureSummary
+from fairwitness.ledger.phase_summary import DEFERRED, BoardSummary, PhaseStatuses
+from fairwitness.ledger.summary_event import EVENT_VERSION, Plain, SummaryEvent
 
-AUTOPILOT = "autopilot"
-NOT_STARTED, IN_PROGRESS, COMPLETED, FAILED = "not_started", "in_progress", "completed", "failed"
-DEFERRED, SKIPPED = "needs_human_verification", "skipped"
-ALREADY = "already_completed"
-"""The reason of skipping a phase that an earlier run completed."""
+FEATURE, AUTOPILOT = "feature", "autopilot"
+RUN, DETAIL, NODE, CALL = "", "detail", "node/", "call/"
+"""The parts of a stored summary: the run itself, its pipeline or board, each node, and each call of a feature run."""
 
 RUN_TYPES = (
     *("run.created", "run.started", "run.paused", "run.resumed", "run.completed", "run.failed"),
@@ -32,9 +33,6 @@ NODE_TYPES = (
     *("conflict.found", "merge.started", "merge.finished"),
 )
 """The events that determine the state of nodes."""
-
-EVENT_VERSION = 1
-"""The version of all events; a test compares it with the folds."""
 
 _COUNTED = frozenset((*RUN_TYPES, *NODE_TYPES))
 _STATUS = {
@@ -57,109 +55,7 @@ _STATUS = {
 _ENDS = frozenset({"run.completed", "run.failed", "run_finished", "run_completed", "run_halted"})
 _ALIVE = frozenset({"RUNNING", "DONE", "MERGE_READY", "MERGED"})
 
-Plain = dict[str, Any]
 SummaryT = TypeVar("SummaryT", bound="RunSummary")
-
-
-class SummaryEvent(NamedTuple):
-    """One event as in the table; its data is not validated."""
-
-    event_id: str
-    seq: int
-    timestamp: str
-    workflow: str
-    run_id: str
-    phase: str | None
-    task: str | None
-    attempt: int | None
-    type: str
-    version: int
-    data: dict[str, Any]
-
-    def plain(self) -> dict[str, Any]:
-        """Return the event as plain JSON values."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
-
-
-class PhaseStatuses:
-    """The phases of an autopilot run and their statuses after the applied events."""
-
-    def __init__(self) -> None:
-        self.wanted: tuple[str, ...] = ()
-        """The phases of this run."""
-        self.statuses: dict[str, str] = {}
-        self.needs: Mapping[str, Sequence[str]] = {}
-        """The dependencies of each phase, from the order of the run; events do not contain them."""
-        self._done_before: set[str] = set()
-
-    def apply_event(self, event: SummaryEvent) -> None:
-        """Apply one event."""
-        if event.type == "run_started":
-            self.wanted = tuple(map(str, event.data.get("phases") or ()))
-            self.statuses = dict.fromkeys(self.wanted, NOT_STARTED)
-        phase = event.phase
-        if phase is None:
-            return
-        match event.type:
-            case "phase_started":
-                self.statuses[phase] = IN_PROGRESS
-            case "phase_completed":
-                self.statuses[phase] = COMPLETED
-            case "phase_failed":
-                self.statuses[phase] = FAILED
-            case "phase_skipped" if self.statuses.get(phase, NOT_STARTED) == NOT_STARTED:
-                self.statuses[phase] = SKIPPED
-                if event.data.get("reason") == ALREADY:
-                    self._done_before.add(phase)
-            case "human_verdict_recorded" if event.data.get("verdict") is not None:
-                self.statuses[phase] = COMPLETED if event.data["verdict"] == "pass" else FAILED
-            case _:
-                pass
-        facts = event.data.get("facts")
-        if isinstance(facts, dict) and facts.get("deferral") is not None:
-            self.statuses[phase] = DEFERRED
-
-    def at(self, status: str) -> tuple[str, ...]:
-        """Return the phases in a status, in the order of the run; parts of split phases come last."""
-        order = (*self.wanted, *(phase for phase in self.statuses if phase not in self.wanted))
-        return tuple(phase for phase in order if self.statuses[phase] == status)
-
-    def counts(self) -> dict[str, int]:
-        """Return how many phases of this run there are, are completed, failed, and deferred to a person."""
-        of = [self.statuses[phase] for phase in self.wanted]
-        return {
-            "total": len(of),
-            "completed": of.count(COMPLETED) + sum(phase in self._done_before for phase in self.wanted),
-            "failed": of.count(FAILED),
-            "deferred": of.count(DEFERRED),
-        }
-
-    @property
-    def is_held(self) -> bool:
-        """Whether no phase can continue before a verdict."""
-        return bool(self.at(DEFERRED)) and not self.at(IN_PROGRESS) and not any(map(self._can_begin, self.wanted))
-
-    def _can_begin(self, phase: str) -> bool:
-        if self.statuses[phase] != NOT_STARTED:
-            return False
-        return all(self._is_done(other) for other in self.needs.get(phase, ()) if other in self.wanted)
-
-    def _is_done(self, phase: str) -> bool:
-        return self.statuses[phase] == COMPLETED or phase in self._done_before
-
-    def plain(self) -> Plain:
-        """Return the phases as plain JSON values; statuses are pairs, because their order counts."""
-        return {
-            "wanted": list(self.wanted),
-            "statuses": list(map(list, self.statuses.items())),
-            "needs": {phase: list(others) for phase, others in self.needs.items()},
-            "done_before": sorted(self._done_before),
-        }
-
-    def restore(self, plain: Plain) -> None:
-        """Set everything from plain values."""
-        self.wanted, self.statuses = tuple(plain["wanted"]), dict(plain["statuses"])
-        self.needs, self._done_before = plain["needs"], set(plain["done_before"])
 
 
 class NodeSummary:
@@ -236,6 +132,11 @@ class RunSummary:
         self.is_over = False
         self.phases = PhaseStatuses()
         """The phases of an autopilot run; empty for other workflows."""
+        self.board = BoardSummary(self.phases)
+        self.feature = FeatureSummary()
+        """What only the view of one run shows: the board of an autopilot run, the pipeline of a feature run."""
+        self.detail_broken: list[str] | None = None
+        """Like `broken`, for an event that only board or pipeline cannot apply."""
         self.tasks = 0
         self.began: str | None = None
         self.started: str | None = None
@@ -249,22 +150,28 @@ class RunSummary:
         self.broken: list[str] | None = None
         """What is wrong with an event that cannot be applied, and what to do next; nothing is applied after it."""
 
-    def advance(self, event: SummaryEvent) -> str | None:
-        """Apply one event that is being recorded; return the node that it changed.
+    def advance(self, event: SummaryEvent) -> set[str]:
+        """Apply one event that is being recorded; return the parts that it may have changed.
 
         An event that cannot be applied is remembered and not raised: it is recorded all the same.
         """
+        if self.detail_broken is None:
+            self.detail_broken = _problem(self._apply_to_detail, event)
         if self.broken is None:
-            try:
-                self.apply_event(event)
-            except EventsBroken as error:
-                self.broken = [error.what, error.next_step]
+            self.broken = _problem(self._apply_to_run, event)
         self.advance_to(event)
-        name = event.data.get("nodeId") if event.type in NODE_TYPES else None
-        return name if name in self.nodes else None
+        if event.type in NODE_TYPES:
+            return {RUN, f"{NODE}{event.data.get('nodeId')}"}
+        call = {f"{CALL}{event.data.get('dispatch_id')}"} if event.workflow == FEATURE else set()
+        return {RUN, DETAIL, *call} if event.workflow in (FEATURE, AUTOPILOT) else {RUN}
 
     def apply_event(self, event: SummaryEvent) -> None:
         """Apply one event; raise `EventsBroken` if it is malformed or of another version."""
+        self._apply_to_detail(event)
+        self._apply_to_run(event)
+        self.advance_to(event)
+
+    def _apply_to_run(self, event: SummaryEvent) -> None:
         if event.version != EVENT_VERSION and event.type in _COUNTED:
             raise self.other_version(event)
         try:
@@ -274,7 +181,16 @@ class RunSummary:
                 self._apply(event)
         except (KeyError, TypeError, ValueError):
             raise self.malformed(event) from None
-        self.advance_to(event)
+
+    def _apply_to_detail(self, event: SummaryEvent) -> None:
+        if event.type in NODE_TYPES or event.workflow not in (FEATURE, AUTOPILOT):
+            return
+        if event.version != EVENT_VERSION:
+            raise self.other_version(event)
+        try:
+            (self.feature if event.workflow == FEATURE else self.board).apply_event(event)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise self.malformed(event) from None
 
     def other_version(self, event: SummaryEvent) -> EventsBroken:
         """Return the error for an event of another version."""
@@ -383,7 +299,7 @@ class RunSummary:
                 raise KeyError(event.type)
 
     def plain(self) -> Plain:
-        """Return the run as plain JSON values, without its nodes."""
+        """Return the run as plain JSON values, without its nodes, board and pipeline."""
         return {
             **{name: getattr(self, name) for name in _SIMPLE},
             "is_named": self._is_named,
@@ -396,10 +312,30 @@ class RunSummary:
             "phases": self.phases.plain(),
         }
 
+    def parts(self, names: Iterable[str] | None = None) -> dict[str, Plain]:
+        """Return the parts of the summary by name: all of them, or those of the names that exist."""
+        if names is None:
+            nodes, calls = (f"{NODE}{name}" for name in self.nodes), (f"{CALL}{name}" for name in self.feature.calls)
+            names = (RUN, DETAIL, *nodes, *calls)
+        found = {name: self._part(name) for name in names}
+        return {name: plain for name, plain in found.items() if plain is not None}
+
+    def _part(self, name: str) -> Plain | None:
+        if name == RUN:
+            return self.plain()
+        if name == DETAIL:
+            if self.workflow not in (FEATURE, AUTOPILOT):
+                return None
+            of = self.feature if self.workflow == FEATURE else self.board
+            return {**of.plain(), "broken": self.detail_broken}
+        kind, _, of_name = name.partition("/")
+        item = (self.nodes if f"{kind}/" == NODE else self.feature.calls).get(of_name)
+        return None if item is None else item.plain()
+
     @classmethod
-    def restored(cls: type[SummaryT], run_id: str, plain: Plain, nodes: Iterable[Plain] = ()) -> SummaryT:
-        """Return the run of plain values."""
-        run = cls(run_id)
+    def restored(cls: type[SummaryT], run_id: str, parts: Mapping[str, Plain]) -> SummaryT:
+        """Return the run of its parts; those that are missing stay empty."""
+        run, plain = cls(run_id), parts[RUN]
         for name in _SIMPLE:
             setattr(run, name, plain[name])
         run._is_named, run._unstarted = plain["is_named"], plain["unstarted"]
@@ -407,10 +343,32 @@ class RunSummary:
         run.asks, run.batch = frozenset(plain["asks"]), tuple(plain["batch"])
         run.counted = {name: plain["counted"][name] for name in run.counted}
         run.phases.restore(plain["phases"])
-        run.nodes = {node["name"]: NodeSummary.restored(node) for node in nodes}
+        nodes = sorted((NodeSummary.restored(node) for node in _under(NODE, parts).values()), key=lambda n: n.first)
+        run.nodes = {node.name: node for node in nodes}
+        detail = parts.get(DETAIL)
+        if detail is not None:
+            run.detail_broken = detail["broken"]
+            if run.workflow == FEATURE:
+                run.feature.restore(detail, _under(CALL, parts))
+            else:
+                run.board.restore(detail)
         return run
 
     def refuse_broken(self) -> None:
         """Raise `EventsBroken` if an event of the run could not be applied."""
-        if self.broken is not None:
-            raise EventsBroken(self.broken[0], next_step=self.broken[1])
+        broken = self.broken or self.detail_broken
+        if broken is not None:
+            raise EventsBroken(broken[0], next_step=broken[1])
+
+
+def _under(prefix: str, parts: Mapping[str, Plain]) -> dict[str, Plain]:
+    return {part.removeprefix(prefix): plain for part, plain in parts.items() if part.startswith(prefix)}
+
+
+def _problem(apply: Callable[[SummaryEvent], None], event: SummaryEvent) -> list[str] | None:
+    """Apply an event; return what is wrong with it and what to do next, or None."""
+    try:
+        apply(event)
+    except EventsBroken as error:
+        return [error.what, error.next_step]
+    return None

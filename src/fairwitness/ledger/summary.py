@@ -4,19 +4,21 @@ The events of a run can be read here as well, without being validated.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from fairwitness.db.base import Database, ReadQuery, Transaction
 from fairwitness.db.migrations import check_version
 from fairwitness.errors import EventsBroken
-from fairwitness.ledger.run_summary import AUTOPILOT, Plain, RunSummary, SummaryEvent, SummaryT
+from fairwitness.ledger.run_summary import AUTOPILOT, RUN, RunSummary, SummaryT
+from fairwitness.ledger.summary_event import Plain, SummaryEvent
 
-KNOWN_VERSION = 3
+KNOWN_VERSION = 4
 """How many migrations this module knows; a test compares it with the ledger's own list."""
-SUMMARIES_SINCE = 2
-"""The version whose migration added the summaries; a ledger that was not written to since then has none."""
+SUMMARIES_SINCE = 4
+"""The version whose migration wrote the summaries as they are now; those of a ledger that was not opened for writing
+since then are computed."""
 
 EVENT_COLUMNS = (
     "event_id",
@@ -33,9 +35,6 @@ EVENT_COLUMNS = (
 )
 _SELECTED = ", ".join(f"e.{column}" for column in EVENT_COLUMNS)
 _PAGE = 5000
-_RUN = ""
-"""The part of a summary that is the run itself; every other part is a node."""
-_NODE = "node/"
 _PUT = (
     "INSERT INTO run_summaries (run_id, part, data) VALUES (?, ?, ?) "
     "ON CONFLICT (run_id, part) DO UPDATE SET data = excluded.data"
@@ -50,7 +49,7 @@ def holds_a_ledger(database: Database) -> bool:
 
 def run_summaries(database: Database, make: type[SummaryT]) -> list[SummaryT]:
     """Return all runs with events, those with the newest event first; their nodes are counted, not loaded."""
-    found = [_restored(make, run_id, plain) for run_id, plain in _runs(database)]
+    found = [_restored(make, run_id, {RUN: plain}) for run_id, plain in _runs(database)]
     found.sort(key=lambda run: run.run_id)
     found.sort(key=lambda run: run.last_time or "", reverse=True)
     return found
@@ -58,7 +57,7 @@ def run_summaries(database: Database, make: type[SummaryT]) -> list[SummaryT]:
 
 def _runs(database: Database) -> Iterator[tuple[str, Plain]]:
     if check_version(database, KNOWN_VERSION) >= SUMMARIES_SINCE:
-        for run_id, data in database.read("SELECT run_id, data FROM run_summaries WHERE part = ?", (_RUN,)):
+        for run_id, data in database.read("SELECT run_id, data FROM run_summaries WHERE part = ?", (RUN,)):
             yield str(run_id), _parsed(data, run_id, "its summary")
         return
     for (run_id,) in database.read("SELECT DISTINCT run_id FROM events"):
@@ -69,20 +68,19 @@ def summary_of(database: Database, run_id: str, make: type[SummaryT]) -> Summary
     """Return the summary of a run with its nodes, in the order of their first event."""
 
     if check_version(database, KNOWN_VERSION) < SUMMARIES_SINCE:
-        whole = database.look(lambda read: folded_summary(read, run_id))
-        return make.restored(run_id, whole.plain(), [node.plain() for node in whole.nodes.values()])
+        return make.restored(run_id, database.look(lambda read: folded_summary(read, run_id)).parts())
     return _stored(database.read, run_id, make)
 
 
 def _stored(read: ReadQuery, run_id: str, make: type[SummaryT]) -> SummaryT:
     rows = read("SELECT part, data FROM run_summaries WHERE run_id = ?", (run_id,))
     parts = {str(part): _parsed(data, run_id, "its summary") for part, data in rows}
-    return _restored(make, run_id, parts.pop(_RUN, {}), parts.values())
+    return _restored(make, run_id, parts)
 
 
-def _restored(make: type[SummaryT], run_id: str, run: Plain, nodes: Iterable[Plain] = ()) -> SummaryT:
+def _restored(make: type[SummaryT], run_id: str, parts: Mapping[str, Plain]) -> SummaryT:
     try:
-        return make.restored(run_id, run, sorted(nodes, key=lambda node: int(node["first"])))
+        return make.restored(run_id, parts)
     except (KeyError, TypeError, ValueError):
         raise EventsBroken(f"run {run_id}: its summary cannot be read", next_step="fairwitness ledger verify") from None
 
@@ -101,7 +99,7 @@ def folded_summary(read: ReadQuery, run_id: str, *, up_to: int | None = None) ->
 _AFTER = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.seq > ? ORDER BY e.seq LIMIT {_PAGE}"
 
 
-def _advance(read: ReadQuery, run: RunSummary, event: SummaryEvent) -> str | None:
+def _advance(read: ReadQuery, run: RunSummary, event: SummaryEvent) -> set[str]:
     if event.workflow == AUTOPILOT and not run.phases.needs:
         run.phases.needs = _phase_needs(read, run.run_id)
     return run.advance(event)
@@ -119,8 +117,7 @@ class SummaryWriter:
         before = event.seq - 1
         if self.run is None or self.run.seq != before:
             self.run = self._before(before)
-        node = _advance(self._read, self.run, event)
-        self._changed |= {_RUN} if node is None else {_RUN, node}
+        self._changed |= _advance(self._read, self.run, event)
 
     def _before(self, seq: int) -> RunSummary:
         if seq == 0:
@@ -130,22 +127,14 @@ class SummaryWriter:
             if stored.seq == seq:
                 return stored
         run = folded_summary(self._read, self._run_id, up_to=seq)  # the stored one is missing or was changed
-        self._changed |= run.nodes.keys()
+        self._changed |= run.parts().keys()
         return run
 
     def save(self) -> None:
         """Write what changed."""
         if self.run is not None:
-            parts = _parts(self.run, self._changed)
-            for part, data in parts.items():
-                self._read(_PUT, (self._run_id, part, data))
-
-
-def _parts(run: RunSummary, names: set[str] | None = None) -> dict[str, str]:
-    """Return the parts of a summary as they are stored: the run, and its nodes or only some of them."""
-    wanted = run.nodes if names is None else [name for name in names if name in run.nodes]
-    parts = {f"{_NODE}{name}": _spelled(run.nodes[name].plain()) for name in wanted}
-    return {_RUN: _spelled(run.plain()), **parts} if names is None or names else {}
+            for part, plain in self.run.parts(self._changed).items():
+                self._read(_PUT, (self._run_id, part, _spelled(plain)))
 
 
 def summary_differs(database: Database, run_id: str) -> bool:
@@ -159,7 +148,8 @@ def summary_differs(database: Database, run_id: str) -> bool:
         except EventsBroken:
             return True
         stored = read("SELECT part, data FROM run_summaries WHERE run_id = ?", (run_id,))
-        return {str(part): str(data) for part, data in stored} != (_parts(run) if run.seq else {})
+        expected = {part: _spelled(plain) for part, plain in run.parts().items()} if run.seq else {}
+        return {str(part): str(data) for part, data in stored} != expected
 
     return database.look(differs)
 
@@ -168,8 +158,8 @@ def rebuild_summary(transaction: Transaction, run_id: str) -> None:
     """Replace the stored summary of a run by the one that its events give."""
     transaction.run("DELETE FROM run_summaries WHERE run_id = ?", (run_id,))
     run = folded_summary(transaction.run, run_id)
-    for part, data in _parts(run).items() if run.seq else ():
-        transaction.run(_PUT, (run_id, part, data))
+    for part, plain in run.parts().items() if run.seq else ():
+        transaction.run(_PUT, (run_id, part, _spelled(plain)))
 
 
 def events_after(database: Database, run_id: str, after: int) -> list[SummaryEvent]:
@@ -182,6 +172,13 @@ def last_events(database: Database, run_id: str, count: int, *, up_to: int | Non
     known, values = ("", ()) if up_to is None else (" AND e.seq <= ?", (up_to,))
     sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ?{known} ORDER BY e.seq DESC LIMIT ?"
     return _events(database.read, sql, run_id, *values, count)[::-1]
+
+
+def path_of(database: Database, run_id: str) -> str:
+    """Return the path of a feature run: `full`, or `light` while it is on the light path."""
+    sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.type IN (?, ?) ORDER BY e.seq DESC LIMIT 1"
+    last = _events(database.read, sql, run_id, "run_started", "path_changed")
+    return str(last[0].data.get("path", "full")) if last else "full"
 
 
 def graph_of(database: Database, run_id: str) -> dict[str, Any] | None:
@@ -206,12 +203,21 @@ def observed(database: Database, run_id: str, *kinds: str) -> list[tuple[str, st
     ]
 
 
-def _phase_needs(read: ReadQuery, run_id: str) -> dict[str, list[str]]:
-    """Return the phases that each phase of an autopilot run depends on; empty without an order."""
+def order_of(database: Database, run_id: str) -> Plain:
+    """Return what a run was started with, as plain values; empty if no order is on record."""
+    return _order(database.read, run_id)
+
+
+def _order(read: ReadQuery, run_id: str) -> Plain:
     rows = read("SELECT detail FROM observations WHERE run_id = ? AND key = 'order'", (run_id,))
     order = _parsed(rows[0][0], run_id, "its order").get("order") if rows else None
+    return order if isinstance(order, dict) else {}
+
+
+def _phase_needs(read: ReadQuery, run_id: str) -> dict[str, list[str]]:
+    """Return the phases that each phase of an autopilot run depends on; empty without an order."""
     try:
-        phases = order["roadmap"]["phases"] if order else ()
+        phases = _order(read, run_id)["roadmap"]["phases"]
         return {str(phase["id"]): [str(other) for other in phase["depends_on"]] for phase in phases}
     except (KeyError, TypeError):
         return {}

@@ -310,6 +310,11 @@ def add_summaries(transaction: Transaction, dialect: SqlDialect) -> None:
     Summaries follow from the events, so they are neither chained nor guarded against changes.
     """
     transaction.run(_in(dialect, RUN_SUMMARIES))
+    detail_summaries(transaction, dialect)
+
+
+def detail_summaries(transaction: Transaction, _dialect: SqlDialect) -> None:
+    """Run the fourth migration: write the summaries of all runs again, with their pipelines and boards."""
     for (run_id,) in transaction.run("SELECT DISTINCT run_id FROM events"):
         rebuild_summary(transaction, str(run_id))
 

@@ -3,9 +3,7 @@
 After a crash between the two, the reservation remains and counts until it is released.
 """
 
-import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import (
@@ -71,35 +69,6 @@ def spelled_refusal(over: OverBudget, who: str) -> str:
         f"the {over.level.value} may use {spelled_amount(over.what, over.cap)}, {used} used or reserved; "
         f"a call of {who} reserves {spelled_amount(over.what, over.asked)}: a cap of {needed} is needed"
     )
-
-
-_UNITS = {unit: (what, factor) for what, (unit, factor, _) in _SPELLED.items()}
-_REFUSAL = re.compile(
-    r"the (?P<level>\w+) may use [\d,.]+ (?P<unit>\w+), (?P<used>none of them|[\d,.]+ \w+) used or reserved;"
-)
-
-
-class SaidRefusal(NamedTuple):
-    """What the sentence of a refusal says."""
-
-    level: BudgetLevel
-    what: Resource
-    used: int
-
-
-def refusal_in(text: str) -> SaidRefusal | None:
-    """Return what a sentence of `spelled_refusal` says, up to its rounding; None if it is another text.
-
-    >>> refusal_in("the phase may use 1.00 dollars, 0.50 dollars used or reserved; …")
-    SaidRefusal(level=<BudgetLevel.PHASE: 'phase'>, what=<Resource.MONEY: 'money_micros'>, used=500000)
-    """
-    found = _REFUSAL.match(text)
-    if found is None or found["unit"] not in _UNITS or found["level"] not in set(BudgetLevel):
-        return None
-    what, factor = _UNITS[found["unit"]]
-    number = found["used"].partition(" ")[0].replace(",", "")
-    used = 0 if number == "none" else round(float(number) * factor)
-    return SaidRefusal(BudgetLevel(found["level"]), what, used)
 
 
 def amount(amounts: Amounts, what: Resource) -> int:

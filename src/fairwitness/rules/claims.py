@@ -76,6 +76,43 @@ def claim_differences(claims: Sequence[str], executions: Sequence[ExecutionResul
     return tuple(dict.fromkeys(each for claim in claims for each in _of_claim(claim, executions)))
 
 
+_LOOKS = frozenset({"cat", "find", "git", "grep", "head", "ls", "rg", "sed", "tail", "wc", "read_file", "grep_search"})
+"""Programs that only look; an agent has tools of its own for them, and their results decide nothing."""
+
+
+def unrun_claims(claims: Sequence[str], ran: Collection[str], shown: str) -> Texts:
+    """Return one sentence for each claim of a result of a command that did not run.
+
+    `ran` are the commands and checks that ran in the dispatch; `shown` is the text of the agent's inputs: a command in
+    it is run by Fair Witness itself. Claims without a clear result, and of programs that only look, are passed over.
+
+    >>> unrun_claims(["pytest -q -> 400 passed", "make test -> OK"], ["pytest -q"], "")
+    ('“make test” is said to have passed, but it was not run in this session',)
+    """
+    known, inputs = {_signs(each) for each in ran}, _signs(shown)
+    return tuple(dict.fromkeys(each for claim in claims for each in _unrun(claim, known, inputs)))
+
+
+_SPELLING = re.compile(r"[\s'\"\\`]+")
+
+
+def _signs(text: str) -> str:
+    """Return a text without white space and quotes, which differ from one spelling of a command to another."""
+    return _SPELLING.sub("", text)
+
+
+def _unrun(claim: str, known: Collection[str], inputs: str) -> Iterator[str]:
+    arrows = [(plain_command(claim[: arrow.start()]), claim[arrow.end() :]) for arrow in _ARROW.finditer(claim)]
+    if not arrows or any(_signs(command) in known or _signs(command) in inputs for command, _ in arrows):
+        return
+    command, result = arrows[0]
+    words, said = command.split(), said_of(result)
+    if not words or words[0] in _LOOKS or said.passed is None or any(each in words for each in known):
+        return
+    ended_as = "passed" if said.passed else "failed"
+    yield f"“{command}” is said to have {ended_as}, but it was not run in this session"
+
+
 def _of_claim(claim: str, executions: Sequence[ExecutionResult]) -> Iterator[str]:
     for arrow in _ARROW.finditer(claim):
         command = plain_command(claim[: arrow.start()])

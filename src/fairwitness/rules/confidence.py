@@ -7,10 +7,10 @@ from fairwitness.contracts.common.policy import Policy
 from fairwitness.contracts.common.vocabulary import Confidence, Severity
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import ConfidenceFacts, FeatureFacts, TaskFacts
-from fairwitness.contracts.feature.review import Perspective
 from fairwitness.rules.evidence_worth import RowWorth, ValuedRow
-from fairwitness.rules.gates import approves, is_verified, task_rows, verdicts
-from fairwitness.rules.review import open_findings
+from fairwitness.rules.feature_paths import REVIEWERS_OF
+from fairwitness.rules.gates import approves, is_verified, task_rows
+from fairwitness.rules.review import open_findings, verdicts_of
 
 AT_MOST: Mapping[Degradation, Confidence] = {
     Degradation.FEWER_RESEARCHERS: Confidence.MEDIUM,
@@ -21,6 +21,7 @@ AT_MOST: Mapping[Degradation, Confidence] = {
     Degradation.REPLAN_EXHAUSTED: Confidence.LOW,
     Degradation.REVIEW_EXHAUSTED: Confidence.LOW,
     Degradation.SANDBOX_TIER: Confidence.MEDIUM,
+    Degradation.UNSEEN_REVIEW: Confidence.MEDIUM,
 }
 """The highest confidence of a run with this degradation."""
 
@@ -32,12 +33,15 @@ FINDING_AT_MOST: Mapping[Severity, Confidence] = {
 }
 """The highest confidence with an open finding of this severity."""
 
-APPROVALS_AT_MOST: Mapping[int, Confidence] = {
-    0: Confidence.LOW,
-    1: Confidence.LOW,
-    2: Confidence.MEDIUM,
-    len(Perspective): Confidence.HIGH,
+APPROVALS_AT_MOST: Mapping[tuple[int, int], Confidence] = {
+    (0, 3): Confidence.LOW,
+    (1, 3): Confidence.LOW,
+    (2, 3): Confidence.MEDIUM,
+    (3, 3): Confidence.HIGH,
+    (0, 1): Confidence.LOW,
+    (1, 1): Confidence.MEDIUM,
 }
+"""The highest confidence with so many approvals of so many reviewers; the light path has one."""
 
 _BEST_FIRST = tuple(Confidence)
 
@@ -47,7 +51,7 @@ def grade(facts: ConfidenceFacts) -> Graded:
 
     >>> facts = ConfidenceFacts(
     ...     unverified=(), whole_verified=True, regressions=(), red_before_too=("lint",),
-    ...     approvals=3, open_findings=(), degradations=())
+    ...     reviewers=3, approvals=3, open_findings=(), degradations=())
     >>> grade(facts).level.value, grade(facts).because
     ('Medium', ('at most Medium: lint failed before the change and fails still',))
     """
@@ -67,7 +71,14 @@ def _limits(facts: ConfidenceFacts) -> Iterator[tuple[Confidence, str]]:
         yield Confidence.LOW, f"passed before the change and fails now: {', '.join(facts.regressions)}"
     for check in facts.red_before_too:
         yield Confidence.MEDIUM, f"{check} failed before the change and fails still"
-    yield APPROVALS_AT_MOST[facts.approvals], f"{facts.approvals} of {len(Perspective)} reviewers approve"
+    if facts.approvals is None:
+        yield Confidence.LOW, "the code was not reviewed"
+    else:
+        approve = f"{facts.approvals} of {facts.reviewers} reviewers approve"
+        yield (
+            APPROVALS_AT_MOST[facts.approvals, facts.reviewers],
+            approve if facts.reviewers > 1 else f"{approve} (light path)",
+        )
     for severity in Severity:
         left = facts.open_findings.count(severity)
         if left:
@@ -75,7 +86,7 @@ def _limits(facts: ConfidenceFacts) -> Iterator[tuple[Confidence, str]]:
             yield FINDING_AT_MOST[severity], f"{findings} of severity {severity.value}"
     for degradation in Degradation:
         if degradation in facts.degradations:
-            yield AT_MOST[degradation], f"the run continued with less: {degradation.value.replace('_', ' ')}"
+            yield AT_MOST[degradation], f"the run was degraded: {degradation.value.replace('_', ' ')}"
 
 
 def may_commit(level: Confidence) -> bool:
@@ -92,13 +103,14 @@ def confidence_facts(facts: FeatureFacts, policy: Policy) -> ConfidenceFacts:
     review = facts.code_review
     everything = (*facts.tasks, *([facts.whole] if facts.whole is not None else []))
     rows = [item for task in everything for item in task_rows(task)]
-    said = verdicts(review.tally, scope=review.scope, round=review.round) if review is not None else {}
+    said = verdicts_of(review) if review is not None else {}
     return ConfidenceFacts(
         unverified=tuple(sorted(task.task for task in facts.tasks if not is_verified(task, policy))),
         whole_verified=facts.whole is not None and is_verified(facts.whole, policy),
         regressions=tuple(dict.fromkeys(name for task in everything for name in _regressed(task))),
         red_before_too=_checks(rows, RowWorth.RED_BEFORE_TOO),
-        approvals=sum(approves(of_one) for of_one in said.values()),
+        reviewers=len(REVIEWERS_OF[facts.path if review is None else review.path]),
+        approvals=None if review is None else sum(approves(of_one) for of_one in said.values()),
         open_findings=tuple(found.severity for found in open_findings(review)) if review is not None else (),
         degradations=facts.degradations,
     )

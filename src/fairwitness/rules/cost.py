@@ -99,7 +99,7 @@ USUAL_CALLS: Mapping[Workflow, tuple[CallRange, ...]] = {
         CallRange(Role.PLANNER, 1, 2),
         CallRange(Role.IMPLEMENTER, 1, 6),
         CallRange(Role.VERIFIER, 1, 6),
-        CallRange(Role.REVIEWER, 3, 9),
+        CallRange(Role.REVIEWER, 6, 9),
         CallRange(Role.KNOWLEDGE, 1, 1),
     ),
     Workflow.FORGE: (
@@ -120,6 +120,14 @@ USUAL_CALLS: Mapping[Workflow, tuple[CallRange, ...]] = {
     ),
 }
 """Measured on the demos and on runs with real models; a run that retries everything needs more."""
+LIGHT_CALLS: tuple[CallRange, ...] = (
+    CallRange(Role.INTAKE, 1, 1),
+    CallRange(Role.PLANNER, 1, 2),
+    CallRange(Role.IMPLEMENTER, 1, 3),
+    CallRange(Role.VERIFIER, 1, 3),
+    CallRange(Role.REVIEWER, 1, 2),
+)
+"""The calls of a feature run that stays on the light path."""
 _TURNS, _TURNS_OF_WRITERS = (2, 5), (3, 12)
 """Model calls in one call of a role: of one that reads, and of one that changes files."""
 _INPUTS = (1_000, 3_000)

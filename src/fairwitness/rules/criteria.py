@@ -1,4 +1,4 @@
-"""Acceptance criteria: their names in the ledger, how a verifier proposes to judge them, and which commands may be run.
+"""Acceptance criteria: their names in the ledger, how agents propose to judge them, and which commands may be run.
 
 An agent chooses the command, so it must be one of the project's own checks with other arguments, or tests by name. Code
 given as text, shell lines, and options that make a command unable to fail are refused.
@@ -6,13 +6,12 @@ given as text, shell lines, and options that make a command unable to fail are r
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from fairwitness.contracts.common.criteria import CriterionJudgement
 from fairwitness.contracts.feature.facts import ChangedFile
 from fairwitness.contracts.feature.implementation import TaskType
-from fairwitness.contracts.feature.plan import TaskDocument
-from fairwitness.contracts.feature.verification import CriterionJudgement
 from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, ReportFormat
 from fairwitness.contracts.verify.results import RED, Evidence, ItemOutcome, Ran
 from fairwitness.rules.risk import is_configuration, is_documentation
@@ -117,14 +116,47 @@ def task_type(files: Iterable[ChangedFile]) -> TaskType:
     return TaskType.CODE
 
 
-def required_checks(task: TaskDocument, files: Sequence[ChangedFile], *, is_waived: bool) -> tuple[str, ...]:
-    """The checks that a task's gate asks for: one for each criterion, and for code a new test that fails without it.
+def needs_new_test(files: Iterable[ChangedFile], *, is_waived: bool) -> bool:
+    """Return whether a change needs a new test that fails without it: code does, unless a person waived it.
 
     `files` is what was really changed; `is_waived` says that a person approved a plan that says why no test is needed.
     """
-    criteria = tuple(check_name(number) for number, _ in enumerate(task.task.acceptance_criteria, start=1))
-    needs_test = task_type(files) is TaskType.CODE and not is_waived
-    return (*criteria, RED_AT_BASELINE) if needs_test else criteria
+    return task_type(files) is TaskType.CODE and not is_waived
+
+
+def required_checks(criteria: Sequence[str], files: Sequence[ChangedFile], *, is_waived: bool) -> tuple[str, ...]:
+    """Return the checks that a task's gate asks for: one for each criterion, and for code `RED_AT_BASELINE`."""
+    names = tuple(check_name(number) for number, _ in enumerate(criteria, start=1))
+    return (*names, RED_AT_BASELINE) if needs_new_test(files, is_waived=is_waived) else names
+
+
+def evidence_for(
+    criteria: Iterable[str], planned: Sequence[CriterionJudgement], claimed: Sequence[CriterionJudgement]
+) -> tuple[CriterionJudgement, ...]:
+    """Return how each criterion is judged: as the plan says, or as the author of the work says where it is silent.
+
+    >>> said = CriterionJudgement(criterion="A", command="pytest")
+    >>> [each.command for each in evidence_for(["a"], [], [said])]
+    ['pytest']
+    """
+    found: list[CriterionJudgement] = []
+    for criterion in criteria:
+        own = [each for each in planned if _plain(each.criterion) == _plain(criterion)]
+        found += own or [each for each in claimed if _plain(each.criterion) == _plain(criterion)]
+    return tuple(found)
+
+
+def own_place_problem(path: str, line: int, added: Mapping[str, Collection[int]]) -> str | None:
+    """Return why a place that the author of a change names does not prove a criterion, or None.
+
+    Code is judged by running it. Text cannot be run; the place must then be a line that the change wrote. `added` holds
+    these lines by path.
+    """
+    if not is_documentation(path) and not is_configuration(path):
+        return f"{path}:{line} is only named: name a test or a command that shows it"
+    if line not in added.get(path, ()):
+        return f"{path}:{line} is not a line that this change wrote"
+    return None
 
 
 def proposal(
@@ -133,23 +165,24 @@ def proposal(
     judgements: Sequence[CriterionJudgement],
     checks: Sequence[CheckSpec],
     paths: Collection[str],
+    who: str = "the verifier",
 ) -> Proposal:
-    """How the n-th criterion is to be judged; `paths` are the files of the tree.
+    """How the n-th criterion is to be judged; `paths` are the files of the tree, `who` made the judgements.
 
     A command goes before a place: it was run, and the other only said.
     """
     own = {_said(each): each for each in judgements if _plain(each.criterion) == _plain(criterion)}
     if not own:
-        return Unjudged("the verifier did not judge it")
+        return Unjudged(f"{who} did not judge it")
     if len(own) > 1:
-        return Unjudged("the verifier judged it in more than one way")
+        return Unjudged(f"{who} judged it in more than one way")
     (judgement,) = own.values()
     if judgement.command is not None:
         return by_command(number, judgement.command, checks, paths)
     if judgement.location is None:
-        return Unjudged("the verifier names neither a command nor a place")
+        return Unjudged(f"{who} names neither a command nor a place")
     if judgement.claim is None:
-        return Unjudged(f"the verifier names {judgement.location} and does not say what is true there")
+        return Unjudged(f"{who} names {judgement.location} and does not say what is true there")
     path, _, line = judgement.location.rpartition(":")
     return ByPlace(path.removeprefix("./"), int(line), judgement.claim, met=_is_met(judgement))
 
@@ -163,7 +196,7 @@ def _said(judgement: CriterionJudgement) -> tuple[object, ...]:
 
 
 def _is_met(judgement: CriterionJudgement) -> bool:
-    """To name a place is to say that it is met there; if the verifier says more, anything but yes is no."""
+    """To name a place is to say that it is met there; if more is said, anything but yes is no."""
     return (judgement.model_extra or {}).get("met", True) is True
 
 
@@ -187,11 +220,60 @@ def by_command(number: int, command: str, checks: Sequence[CheckSpec], paths: Co
     return ByCommand(_as_check(number, check, start, rest), check)
 
 
+_SPAN = re.compile(r"`([^`\n]+)`")
+_GIVES_CODE = frozenset({"-c", "-e", "-p", "--eval", "--print", "-ec", "-lc"})
+_TEST_RUNNERS = frozenset(
+    {"pytest", "unittest", "nose2", "tox", "nox", "jest", "vitest", "mocha", "ava", "rspec", "phpunit", "ctest"}
+)
+_TEST_ID = re.compile(r"([\w./-]+\.\w+)::\S+")
+
+
+def unrunnable(criterion: str, checks: Sequence[CheckSpec], paths: Collection[str]) -> tuple[str, ...]:
+    """Return why commands and tests that a criterion names between backticks could never be run.
+
+    Only what is clearly meant to be run is judged: tests by id, a test runner or a check of the project with arguments,
+    code that is given to an interpreter. Tests are judged only in a project that has tests; `paths` are its files and
+    those that will be made.
+    """
+    has_tests = any(check.report in TEST_FORMATS for check in checks)
+    found = []
+    for command in _SPAN.findall(criterion) if checks else ():
+        words = command.split()
+        if words and (_is_code(words) or _begun(tuple(words), checks) or (has_tests and _is_test_run(words))):
+            answer = by_command(1, command, checks, paths)
+            found += [answer.reason] if isinstance(answer, Unjudged) else []
+    return tuple(found)
+
+
+def files_of_tests(text: str) -> tuple[str, ...]:
+    """Return the files of the tests that a text names by their ids.
+
+    >>> files_of_tests("`pytest tests/test_a.py::test_b` passes, and `std::fmt` is no test")
+    ('tests/test_a.py',)
+    """
+    return tuple(dict.fromkeys(_TEST_ID.findall(text)))
+
+
+def _is_code(words: Sequence[str]) -> bool:
+    is_interpreter = words[0] in _INTERPRETERS or _PYTHONS.fullmatch(words[0]) is not None
+    return is_interpreter and len(words) > 1 and words[1] in _GIVES_CODE
+
+
+def _is_test_run(words: Sequence[str]) -> bool:
+    if all(_TEST_ID.fullmatch(word) for word in words):
+        return True
+    module = words[2] if _PYTHONS.fullmatch(words[0]) and words[1:2] == ["-m"] and len(words) > 2 else words[0]
+    return len(words) > 1 and module in _TEST_RUNNERS
+
+
 def beginnings(checks: Iterable[CheckSpec]) -> tuple[str, ...]:
-    """Return how the command of a criterion may begin: with the program of a check of the project."""
-    found = (next(_forms(check), None) for check in checks)
-    spelled = (" ".join(form[0]).replace(_PYTHON, "python3") for form in found if form is not None)
-    return tuple(dict.fromkeys(spelled))
+    """Return how the command of a criterion may begin: with the program of a check of the project.
+
+    Checks whose command is a program as text are left out: they are Fair Witness's own, and nobody types them.
+    """
+    found = (next(_forms(check))[0] for check in checks)
+    spelled = (" ".join(form).replace(_PYTHON, "python3") for form in found)
+    return tuple(dict.fromkeys(each for each in spelled if "\n" not in each))
 
 
 def _beginning(words: Sequence[str]) -> str:

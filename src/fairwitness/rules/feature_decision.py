@@ -27,7 +27,7 @@ from fairwitness.contracts.common.decisions import (
     WaitsFor,
 )
 from fairwitness.contracts.common.gates import Blocked, GateAnswer
-from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.policy import Policy, RunPath
 from fairwitness.contracts.common.vocabulary import Severity
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import (
@@ -42,13 +42,12 @@ from fairwitness.contracts.feature.facts import (
 )
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.rules.confidence import confidence_facts, grade, may_commit
+from fairwitness.rules.feature_paths import REJOINS_AT, calls_on, route_on, why_left
 from fairwitness.rules.feature_retry import after_failed_verification, under_way
 from fairwitness.rules.feature_routes import (
     AGENT_OF,
-    CALLS_OF,
     GATE_OF,
     OUTCOME_OF,
-    ROUTES,
     Action,
     RouteOutcome,
     after_plan,
@@ -124,10 +123,24 @@ def _next_move(facts: FeatureFacts, policy: Policy) -> Decision:
             assert_never(step)
 
 
-def _enter(step: Step, facts: FeatureFacts, policy: Policy, *, reason: str) -> Advance:
+def _enter(step: Step, facts: FeatureFacts, policy: Policy, *, reason: str, path: RunPath | None = None) -> Advance:
+    """Return the entry of a step; `path` is the path on which the run continues, if it changes."""
     return Advance(
-        reason=reason, to=step.value, start=CALLS_OF[step][: policy.max_concurrent], round=_round(step, facts)
+        reason=reason,
+        to=step.value,
+        start=calls_on(path or facts.path, step)[: policy.max_concurrent],
+        round=_round(step, facts),
+        path=path,
     )
+
+
+def _leaving(facts: FeatureFacts, policy: Policy, step: Step) -> Advance | None:
+    """Return the step with which a run that leaves the light path continues on the full one; None if it stays."""
+    why = why_left(facts, step, policy)
+    if why is None:
+        return None
+    reason = f"the run leaves the light path: {why}"
+    return _enter(REJOINS_AT[step], facts, policy, reason=reason, path=RunPath.FULL)
 
 
 def _round(step: Step, facts: FeatureFacts) -> int | None:
@@ -152,7 +165,7 @@ def _routed(
     auto_selected: str | None = None,
 ) -> Decision:
     """Return the decision of the routing table, completed with the facts."""
-    route = ROUTES[(step, outcome)]
+    route = route_on(facts.path, step, outcome)
     reason = f"{route.because}: {detail}" if detail else route.because
     target = to or route.to
     if route.action is Action.HALT:
@@ -162,7 +175,8 @@ def _routed(
     if route.action is Action.REVISE:
         assert facts.approval is not None
         return Revise(reason=reason, to=target.value, round=len(facts.approval.spent) + 2)
-    return _enter(target, facts, policy, reason=reason).model_copy(
+    entered = _leaving(facts, policy, step) or _enter(target, facts, policy, reason=reason)
+    return entered.model_copy(
         update={
             "gates": gates,
             "known_issues": known_issues,
@@ -195,7 +209,7 @@ def _unless_all_done(
 
 def _one_call(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
     degraded = (Degradation.KNOWLEDGE_FAILED,) if step is Step.KNOWLEDGE else ()
-    unfinished = _unless_all_done(facts, policy, step, CALLS_OF[step], degraded)
+    unfinished = _unless_all_done(facts, policy, step, calls_on(facts.path, step), degraded)
     if unfinished is not None:
         return unfinished
     to = after_plan(replanning=facts.iteration > 1) if step is Step.PLAN else None
@@ -203,11 +217,13 @@ def _one_call(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
 
 
 def _pushback(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
-    unfinished = _unless_all_done(facts, policy, step, CALLS_OF[step])
+    unfinished = _unless_all_done(facts, policy, step, calls_on(facts.path, step))
     if unfinished is not None:
         return unfinished
     if facts.concerns is Severity.BLOCKER:
-        return _routed(facts, policy, RouteOutcome.BLOCKER, step=step, detail="the request cannot be met as it stands")
+        return _routed(
+            facts, policy, RouteOutcome.BLOCKER, step=step, detail="the request cannot be met in its current form"
+        )
     if facts.concerns is None:
         return _routed(facts, policy, RouteOutcome.DONE, step=step)
     return _at_gate(facts, policy, step)
@@ -218,7 +234,7 @@ def _at_gate(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
     chosen = default_choice(gate)
     if facts.mode is ApprovalMode.AUTONOMOUS:
         return _routed(
-            facts, policy, RouteOutcome.DONE, step=step, detail="nobody is asked", auto_selected=chosen.value
+            facts, policy, RouteOutcome.DONE, step=step, detail="no approval is required", auto_selected=chosen.value
         )
     approval = facts.approval
     if approval is None or approval.gate is not gate or not approval.asked:
@@ -245,10 +261,11 @@ def _at_gate(facts: FeatureFacts, policy: Policy, step: Step) -> Decision:
 
 def _research(facts: FeatureFacts, policy: Policy) -> Decision:
     calls = _calls(facts, Step.RESEARCH)
-    pending = under_way(Step.RESEARCH, CALLS_OF[Step.RESEARCH], calls, policy)
+    expected = calls_on(facts.path, Step.RESEARCH)
+    pending = under_way(Step.RESEARCH, expected, calls, policy)
     if pending is not None:
         return pending
-    done = {call.instance for call in calls if call.cause is None} & set(CALLS_OF[Step.RESEARCH])
+    done = {call.instance for call in calls if call.cause is None} & set(expected)
     told = f"{len(done)} of {len(Focus)}"
     if len(done) < policy.researchers:
         return _routed(facts, policy, RouteOutcome.ERROR, step=Step.RESEARCH, detail=told)
@@ -259,13 +276,13 @@ def _research(facts: FeatureFacts, policy: Policy) -> Decision:
 def _design_review(facts: FeatureFacts, policy: Policy) -> Decision:
     if facts.design_review is None:
         return _enter(Step.DESIGN_REVIEW, facts, policy, reason="the design review begins")
-    return _with_calls(after_review(facts.design_review, policy), policy)
+    return _with_calls(after_review(facts.design_review, policy), facts, policy)
 
 
-def _with_calls(decision: Decision, policy: Policy) -> Decision:
+def _with_calls(decision: Decision, facts: FeatureFacts, policy: Policy) -> Decision:
     """Return a review's advance to the next step with that step's first calls."""
     if isinstance(decision, Advance) and not decision.start:
-        return decision.model_copy(update={"start": CALLS_OF[Step(decision.to)][: policy.max_concurrent]})
+        return decision.model_copy(update={"start": calls_on(facts.path, Step(decision.to))[: policy.max_concurrent]})
     return decision
 
 
@@ -290,7 +307,7 @@ def _implement(facts: FeatureFacts, policy: Policy) -> Decision:
         detail = f"no baseline: {', '.join(names)}"
         return _routed(facts, policy, RouteOutcome.ERROR, step=Step.IMPLEMENT, detail=detail, gates=gates)
     return Retry(
-        reason="nobody knows yet what held before the change",
+        reason="the checks have not run before the change yet",
         gates=gates,
         step=Step.IMPLEMENT.value,
         what=RetryOf.BASELINE,
@@ -314,12 +331,14 @@ def _verify(facts: FeatureFacts, policy: Policy) -> Decision:
     follows = after_failed_verification(failing, gates, facts.iteration, policy)
     if follows is not None:
         return follows
+    detail, is_merged = ", ".join(task.task for task in failing), len(failing) < len(tasks)
     return _routed(
         facts,
         policy,
         RouteOutcome.EXHAUSTED,
         step=Step.VERIFY,
-        detail=", ".join(task.task for task in failing),
+        to=None if is_merged else Step.EVIDENCE,
+        detail=detail if is_merged else f"{detail}; nothing is merged, so there is nothing to review",
         gates=gates,
         known_issues=tuple(f"{task.task}: without enough evidence" for task in failing),
         degraded=(*degraded, Degradation.REPLAN_EXHAUSTED),
@@ -328,7 +347,7 @@ def _verify(facts: FeatureFacts, policy: Policy) -> Decision:
 
 def _code_review(facts: FeatureFacts, review: ReviewFacts, policy: Policy) -> Decision:
     if facts.fix is None:
-        return _with_calls(after_review(review, policy), policy)
+        return _with_calls(after_review(review, policy), facts, policy)
     return _after_fix(facts, review, facts.fix, policy)
 
 
@@ -342,17 +361,21 @@ def _after_fix(facts: FeatureFacts, review: ReviewFacts, fix: FixFacts, policy: 
         return Wait(reason="the fix is being checked", waits_for=WaitsFor.CHECKS, what=(call.instance,))
     if call.cause is None and fix.checks is not None:
         gates = task_gates(fix.checks, policy)
+        if fix.checks.tree is not None and not fix.checks.files:
+            why = "the fix changed nothing, its findings stay open"
+            return _with_calls(exhausted(review, policy, why=why), facts, policy)
         if is_verified(fix.checks, policy):
-            entered = _enter(Step.CODE_REVIEW, facts, policy, reason="the fix has its evidence on the merged tree")
+            why = "the fix has its evidence on the merged tree"
+            entered = _leaving(facts, policy, Step.CODE_REVIEW) or _enter(Step.CODE_REVIEW, facts, policy, reason=why)
             return entered.model_copy(update={"gates": gates})
         again = after_failed_verification([fix.checks], gates, policy.verification.iterations, policy)
         if isinstance(again, Retry):
             return again
-    return _with_calls(exhausted(review, policy, why="the fix was dropped"), policy)
+    return _with_calls(exhausted(review, policy, why="the fix was dropped"), facts, policy)
 
 
 def _evidence(facts: FeatureFacts, policy: Policy) -> Decision:
-    pending = under_way(Step.EVIDENCE, CALLS_OF[Step.EVIDENCE], facts.calls, policy)
+    pending = under_way(Step.EVIDENCE, calls_on(facts.path, Step.EVIDENCE), facts.calls, policy)
     if pending is not None:
         return pending
     graded = grade(confidence_facts(facts, policy))
@@ -366,10 +389,10 @@ def _commit(facts: FeatureFacts, policy: Policy) -> Decision:
     graded = grade(confidence_facts(facts, policy))
     if not facts.calls and not may_commit(graded.level):
         return _finish_low(graded)
-    unfinished = _unless_all_done(facts, policy, Step.COMMIT, CALLS_OF[Step.COMMIT])
+    unfinished = _unless_all_done(facts, policy, Step.COMMIT, calls_on(facts.path, Step.COMMIT))
     if unfinished is not None:
         return unfinished
-    reason = ROUTES[(Step.COMMIT, RouteOutcome.DONE)].because
+    reason = route_on(facts.path, Step.COMMIT, RouteOutcome.DONE).because
     return Finish(reason=reason, outcome=FinishOutcome.COMMITTED, confidence=graded.level)
 
 

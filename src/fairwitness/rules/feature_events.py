@@ -128,6 +128,8 @@ def _advance(state: FeatureState, decision: Advance, raised: Raised | None) -> I
     for name in decision.degradations:
         if Degradation(name) not in known:
             yield happened.Degraded(kind=Degradation(name), detail=decision.reason[:_REASON])
+    if decision.path is not None:
+        yield happened.PathChanged(path=decision.path, reason=decision.reason[:_REASON])
     if decision.to == state.current_step:
         return  # the step continues with its calls
     yield from _answered_concerns(state, decision.auto_selected, raised)

@@ -139,7 +139,7 @@ def under_way(
     again = sorted(call.instance for call in calls if may_retry(call, policy.retry))
     if again:
         return Retry(
-            reason=f"failed in a way that may pass: {', '.join(again)}",
+            reason=f"transient failure, retrying: {', '.join(again)}",
             step=step.value,
             what=RetryOf.CALL,
             instances=tuple(again[: policy.max_concurrent]),

@@ -58,10 +58,10 @@ def _error(because: str) -> StepRoute:
     return StepRoute(Action.HALT, None, because, HaltOutcome.ERROR)
 
 
-_BLOCKER = StepRoute(Action.HALT, None, "a blocker is never outvoted, deferred or retried", HaltOutcome.HALTED)
+_BLOCKER = StepRoute(Action.HALT, None, "a reported blocker is final", HaltOutcome.HALTED)
 _LEFT = StepRoute(Action.HALT, None, "a person ended the run; its outputs are kept", HaltOutcome.ABANDONED)
-_CANNOT_BE = _error("this step cannot end so; the contract was broken")
-_AFTER_RETRY = _error("it failed for good")
+_CANNOT_BE = _error("internal error: this step cannot end this way")
+_AFTER_RETRY = _error("the step failed and no retry is left")
 
 
 def _rows(
@@ -86,9 +86,9 @@ def _rows(
 ROUTES: Mapping[tuple[Step, RouteOutcome], StepRoute] = {
     **_rows(
         Step.SETUP,
-        done=_go(Step.RESEARCH, "the request was weighed"),
+        done=_go(Step.RESEARCH, "the request was assessed"),
         revision=_back(Step.SETUP, "a person changed the request"),
-        exhausted=_go(Step.RESEARCH, "the request was changed once already; what was said is passed on"),
+        exhausted=_go(Step.RESEARCH, "the request was already changed once; the comment is passed on"),
         abandoned=_LEFT,
     ),
     **_rows(
@@ -100,30 +100,30 @@ ROUTES: Mapping[tuple[Step, RouteOutcome], StepRoute] = {
         Step.RESEARCH_GATE,
         done=_go(Step.SPEC, "the research was accepted"),
         revision=_back(Step.RESEARCH, "a person asked for more research"),
-        exhausted=_go(Step.SPEC, "research was repeated once already; what was said is passed on"),
+        exhausted=_go(Step.SPEC, "research was already repeated once; the comment is passed on"),
         abandoned=_LEFT,
     ),
     **_rows(
         Step.SPEC,
         done=_go(Step.DESIGN, "the specification is done"),
         revision=_back(Step.SPEC, "a person changed the request"),
-        exhausted=_go(Step.DESIGN, "the request was changed once already; what was said is passed on"),
+        exhausted=_go(Step.DESIGN, "the request was already changed once; the comment is passed on"),
         abandoned=_LEFT,
     ),
     **_rows(Step.DESIGN, done=_go(Step.DESIGN_REVIEW, "the design is done")),
     **_rows(
         Step.DESIGN_REVIEW,
         done=_go(Step.PLAN, "the reviewers approve the design"),
-        revision=_back(Step.DESIGN, "the reviewers want the design revised"),
-        exhausted=_go(Step.PLAN, "the design was revised once; what is still open binds the planner"),
+        revision=_back(Step.DESIGN, "the reviewers request changes to the design"),
+        exhausted=_go(Step.PLAN, "the design was revised once; open findings bind the planner"),
         error=_error("fewer than three reviewers judged the design"),
     ),
     **_rows(Step.PLAN, done=_go(Step.PLAN_GATE, "the plan is done")),
     **_rows(
         Step.PLAN_GATE,
         done=_go(Step.IMPLEMENT, "the plan was approved"),
-        revision=_back(Step.PLAN, "a person wants another plan"),
-        exhausted=_go(Step.IMPLEMENT, "the plan was revised once already; what was said is passed on"),
+        revision=_back(Step.PLAN, "a person rejected the plan"),
+        exhausted=_go(Step.IMPLEMENT, "the plan was already revised once; the comment is passed on"),
         abandoned=_LEFT,
     ),
     **_rows(Step.IMPLEMENT, done=_go(Step.VERIFY, "every implementer is done")),
@@ -136,14 +136,14 @@ ROUTES: Mapping[tuple[Step, RouteOutcome], StepRoute] = {
     **_rows(
         Step.CODE_REVIEW,
         done=_go(Step.KNOWLEDGE, "the reviewers approve the code"),
-        revision=_back(Step.IMPLEMENT, "the reviewers want the code fixed"),
+        revision=_back(Step.IMPLEMENT, "the reviewers request changes to the code"),
         exhausted=_go(Step.KNOWLEDGE, "no round is left; open findings are known issues"),
         error=_error("fewer than three reviewers judged the code"),
     ),
     **_rows(
         Step.KNOWLEDGE,
-        done=_go(Step.EVIDENCE, "what was learnt is written down"),
-        error=_go(Step.EVIDENCE, "nothing was learnt; that never stops a run"),
+        done=_go(Step.EVIDENCE, "the lessons are recorded"),
+        error=_go(Step.EVIDENCE, "no lessons were recorded; the run continues"),
     ),
     **_rows(
         Step.EVIDENCE,

@@ -179,6 +179,7 @@ def _phases(
         event,
         forced=event.phase in folded.forced,
         scored=event.phase in folded.scored,
+        threshold=folded.state.meta.pass_threshold,
     )
     add_facts(record, facts)
     after = typed(envelope, record, _RECORD)

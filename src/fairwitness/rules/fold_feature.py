@@ -10,6 +10,7 @@ from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature import events as happened
 from fairwitness.contracts.feature.events import FeatureEvent
+from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.state import (
     ApprovalState,
     AttemptState,
@@ -19,6 +20,7 @@ from fairwitness.contracts.feature.state import (
     FeatureState,
     GateState,
     LedgerHead,
+    LeftPath,
     PushbackState,
     ReplanState,
     ReviewState,
@@ -89,6 +91,10 @@ def _changes(state: FeatureState, envelope: Envelope, event: FeatureEvent) -> Ch
             return at(envelope, ("type",), "run_started once", "a second one")
         case happened.FeatureRunResumed():
             return {"resumed": state.resumed + 1, "ending": None, **_reopened(state, event.from_step)}
+        case happened.PathChanged():
+            reviewed = state.steps.get(Step.CODE_REVIEW.value)
+            left = LeftPath(reason=event.reason, code_reviews=0 if reviewed is None else reviewed.runs)
+            return {"path": event.path, "left_path": left}
         case happened.RunFinished():
             ending = RunEnding(**event.model_dump(exclude={"type"}), finished_at=envelope.timestamp)
             return {"ending": ending, "current_step": None}

@@ -99,10 +99,11 @@ def fresh(phase_type: PhaseType) -> Record:
     }
 
 
-def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -> None:
+def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool, threshold: float) -> None:
     """Apply an event to the record of its phase; events that do not concern it change nothing.
 
-    `forced` and `scored` say whether `--force` runs the phase again, and whether it has a score since it started.
+    `forced` and `scored` say whether `--force` runs the phase again, and whether it has a score since it started;
+    `threshold` is the score that passes.
     """
     first = ScoreFlag.FORCE if forced else ScoreFlag.INITIAL
     match event:
@@ -117,7 +118,7 @@ def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -
             if said.tokens_used is not None:
                 record["tokens_used"] = said.tokens_used
             if said.alignment_score is not None:
-                _rate(record, said.alignment_score)
+                _rate(record, said.alignment_score, threshold)
                 if not scored:
                     _score(record, event.timestamp, said.alignment_score, first, 0)
         case of_phase.PhaseFailed():
@@ -163,14 +164,14 @@ def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool) -
         case of_quality.RemediationCompleted(details=said):
             record["remediation_cycles"] = said.cycle
             _score(record, event.timestamp, said.new_score, first, said.cycle)
-            _rate(record, max(said.old_score, said.new_score))
+            _rate(record, max(said.old_score, said.new_score), threshold)
         case of_quality.QualityRemediationCompleted(details=said):
             record["remediation_cycles"] = said.cycle
             _score(record, event.timestamp, said.new_score, ScoreFlag.QUALITY, said.cycle)
-            _rate(record, max(said.old_score, said.new_score))
+            _rate(record, max(said.old_score, said.new_score), threshold)
         case of_quality.GapsIterationCompleted(details=said):
             _score(record, event.timestamp, said.new_score, ScoreFlag.GAPS, said.iteration)
-            _rate(record, max(said.old_score, said.new_score))
+            _rate(record, max(said.old_score, said.new_score), threshold)
         case of_quality.ConfidenceDiagnosticWritten(details=said):
             record["diagnostic_path"] = said.diagnostic_path
         case of_quality.ForceIncompleteMarked(details=said):
@@ -202,9 +203,10 @@ def _score(record: Record, timestamp: str, score: float, flag: ScoreFlag, cycle:
     record["score_history"] = [*record.get("score_history", ()), entry]
 
 
-def _rate(record: Record, score: float) -> None:
+def _rate(record: Record, score: float, threshold: float) -> None:
     """Set the current score; a cycle that lowers it is reverted, so callers pass the better one."""
-    record["steps"]["rate"] = {"status": "pass", "alignment_score": score, "score_band": band_of(score)}
+    status = "pass" if score >= threshold else "fail"
+    record["steps"]["rate"] = {"status": status, "alignment_score": score, "score_band": band_of(score)}
 
 
 def add_facts(record: Record, facts: EventFacts) -> None:

@@ -6,7 +6,7 @@ reach the count; a check that failed before the change and still fails neither c
 same check count once.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from fairwitness.contracts.common.evidence import CheckRow, Phase, Tally
 from fairwitness.contracts.common.gates import Blocked, Gate, GateAnswer, Open
@@ -92,7 +92,7 @@ def verification_sufficient(
         lacking.append(f"{short} more passing {'check' if short == 1 else 'checks'}")
         reasons.append(f"{len(counted)} of {depth.checks} checks passed")
     elif lacking:
-        reasons.append(f"not everything gave evidence: {', '.join(lacking)}")
+        reasons.append(f"checks without evidence: {', '.join(lacking)}")
     if not shut and not lacking:
         evidence = [row for row, worth in rows if worth in SATISFIES]
         return _open(Gate.VERIFICATION_SUFFICIENT, tally, evidence, count=len(counted), threshold=depth.checks)
@@ -151,8 +151,13 @@ def check_names(scope: ReviewScope) -> Mapping[Category, str]:
     return {category: f"review-{scope.value}-{category.value}" for category in Category}
 
 
-def verdicts(tally: Tally, *, scope: ReviewScope, round: int) -> Mapping[Perspective, Mapping[Category, CheckRow]]:
-    """Return each known reviewer's latest verdicts of this round, ignoring rows without a verdict."""
+ALL_REVIEWERS = tuple(Perspective)
+
+
+def verdicts(
+    tally: Tally, *, scope: ReviewScope, round: int, panel: Sequence[Perspective] = ALL_REVIEWERS
+) -> Mapping[Perspective, Mapping[Category, CheckRow]]:
+    """Return the latest verdicts of this round of each reviewer of the panel, ignoring rows without a verdict."""
     rows = [row for row in latest(tally.rows) if row.phase is Phase.REVIEW and row.round == round and row.verdict]
     return {
         perspective: {
@@ -161,24 +166,26 @@ def verdicts(tally: Tally, *, scope: ReviewScope, round: int) -> Mapping[Perspec
             for row in rows
             if row.check_name == name and row.instance == perspective.value
         }
-        for perspective in Perspective
+        for perspective in panel
     }
 
 
-def reviewers_submitted(tally: Tally, *, scope: ReviewScope, round: int) -> Open | Blocked:
-    """Evaluate EG-3: each of the three perspectives submitted a verdict; other instances do not count."""
-    said = verdicts(tally, scope=scope, round=round)
-    missing = [perspective.value for perspective in Perspective if not said[perspective]]
-    count = len(Perspective) - len(missing)
+def reviewers_submitted(
+    tally: Tally, *, scope: ReviewScope, round: int, panel: Sequence[Perspective] = ALL_REVIEWERS
+) -> Open | Blocked:
+    """Evaluate EG-3: each reviewer of the panel submitted a verdict; other instances do not count."""
+    said = verdicts(tally, scope=scope, round=round, panel=panel)
+    missing = [perspective.value for perspective in panel if not said[perspective]]
+    count = len(panel) - len(missing)
     if not missing:
-        return _open(Gate.REVIEWERS_SUBMITTED, tally, _rows(said), count=count, threshold=len(Perspective))
+        return _open(Gate.REVIEWERS_SUBMITTED, tally, _rows(said), count=count, threshold=len(panel))
     return _blocked(
         Gate.REVIEWERS_SUBMITTED,
         tally,
         missing=missing,
-        because=f"{count} of {len(Perspective)} reviewers filed a verdict",
+        because=f"{count} of {len(panel)} reviewers filed a verdict",
         count=count,
-        threshold=len(Perspective),
+        threshold=len(panel),
     )
 
 
@@ -192,31 +199,33 @@ def no_blocker(tally: Tally, *, round: int) -> Open | Blocked:
         Gate.NO_BLOCKER,
         tally,
         missing=[f"{name} without a blocker ({instance or 'no instance'})" for name, instance in blockers],
-        because="a blocker is never outvoted",
+        because="a reviewer reported a blocker, which approvals cannot outvote",
         count=len(blockers),
         threshold=0,
     )
 
 
-def categories_covered(tally: Tally, *, scope: ReviewScope, round: int) -> Open | Blocked:
-    """Evaluate EG-5: each of the three perspectives judged all three categories."""
-    said = verdicts(tally, scope=scope, round=round)
+def categories_covered(
+    tally: Tally, *, scope: ReviewScope, round: int, panel: Sequence[Perspective] = ALL_REVIEWERS
+) -> Open | Blocked:
+    """Evaluate EG-5: each reviewer of the panel judged all three categories."""
+    said = verdicts(tally, scope=scope, round=round, panel=panel)
     missing = [
         f"{perspective.value}: {category.value}"
-        for perspective in Perspective
+        for perspective in panel
         for category in Category
         if category not in said[perspective]
     ]
     count = sum(len(of_one) == len(Category) for of_one in said.values())
     if not missing:
-        return _open(Gate.CATEGORIES_COVERED, tally, _rows(said), count=count, threshold=len(Perspective))
+        return _open(Gate.CATEGORIES_COVERED, tally, _rows(said), count=count, threshold=len(panel))
     return _blocked(
         Gate.CATEGORIES_COVERED,
         tally,
         missing=missing,
-        because=f"{count} of {len(Perspective)} reviewers judged every category",
+        because=f"{count} of {len(panel)} reviewers judged every category",
         count=count,
-        threshold=len(Perspective),
+        threshold=len(panel),
     )
 
 
@@ -225,18 +234,25 @@ def approves(of_one: Mapping[Category, CheckRow]) -> bool:
     return len(of_one) == len(Category) and all(row.verdict is CategoryVerdict.APPROVE for row in of_one.values())
 
 
-def majority_approves(tally: Tally, *, scope: ReviewScope, round: int, policy: Policy | None = None) -> Open | Blocked:
-    """Evaluate EG-6: enough reviewers approve in all three categories."""
-    needed = (policy or Policy()).review.approvals
-    said = verdicts(tally, scope=scope, round=round)
-    approving = [perspective for perspective in Perspective if approves(said[perspective])]
+def majority_approves(
+    tally: Tally,
+    *,
+    scope: ReviewScope,
+    round: int,
+    policy: Policy | None = None,
+    panel: Sequence[Perspective] = ALL_REVIEWERS,
+) -> Open | Blocked:
+    """Evaluate EG-6: enough reviewers approve in all three categories; all of a panel that is smaller than that."""
+    needed = min((policy or Policy()).review.approvals, len(panel))
+    said = verdicts(tally, scope=scope, round=round, panel=panel)
+    approving = [perspective for perspective in panel if approves(said[perspective])]
     if len(approving) >= needed:
         evidence = [row for perspective in approving for row in said[perspective].values()]
         return _open(Gate.MAJORITY_APPROVES, tally, evidence, count=len(approving), threshold=needed)
     return _blocked(
         Gate.MAJORITY_APPROVES,
         tally,
-        missing=[f"approval of {perspective.value}" for perspective in Perspective if perspective not in approving],
+        missing=[f"approval of {perspective.value}" for perspective in panel if perspective not in approving],
         because=f"{len(approving)} of {needed} approvals",
         count=len(approving),
         threshold=needed,

@@ -13,6 +13,9 @@ from fairwitness.contracts.graph.orders import AttemptOrder, AttemptResult, Land
 from fairwitness.rules.graph_run import GraphRun, taken_in
 from fairwitness.rules.schedule import NextTry, after_failure
 
+RED_MERGE = "red on the merged tree: "
+"""How the reason of an attempt begins whose merge made checks fail."""
+
 
 def started(status: NodeStatus, node: DagNode, order: AttemptOrder, now: str) -> tuple[EventData, ...]:
     """Return the events of an attempt that starts."""
@@ -165,7 +168,7 @@ def _clashing(run: GraphRun, result: MergeResult, now: str) -> Iterator[EventDat
 def _red(run: GraphRun, result: MergeResult, now: str) -> Iterator[EventData]:
     if result.culprit is not None:
         status = run.nodes[result.culprit.node]
-        yield from failed(status, f"red on the merged tree: {'; '.join(result.culprit.reasons)}", now)
+        yield from failed(status, f"{RED_MERGE}{'; '.join(result.culprit.reasons)}", now)
 
 
 def _change(

@@ -147,7 +147,7 @@ def stamp_of(facts: IntegrityFacts) -> RubberStamp | None:
 
 
 _FOLLOWS = {
-    RubberStamp.WARNING: "a rubber stamp looks like that",
+    RubberStamp.WARNING: "this pattern suggests rubber-stamping",
     RubberStamp.ENHANCED: "the next phase is verified harder",
     RubberStamp.CRITICAL: "their phases are marked as suspect",
 }
@@ -206,7 +206,7 @@ CHECKS: tuple[IntegrityCheck, ...] = (
     IntegrityCheck(8, "already there, seen twice", second_party),
     IntegrityCheck(9, "report of the judge", judge_reported),
     IntegrityCheck(10, "time of the verification", verification_took_place),
-    IntegrityCheck(11, "judge that nods", judge_did_not_nod),
+    IntegrityCheck(11, "judge that approves everything", judge_did_not_nod),
     IntegrityCheck(12, "classified failures", failures_are_classified),
     IntegrityCheck(13, "task that asks for a person", person_is_asked_by_the_plan),
     IntegrityCheck(14, "need for a person", person_is_needed),

@@ -41,13 +41,13 @@ def next_step(
             is_there = last.good and last.route is TriageRoute.VERIFY_ONLY
             return _step(StepName.VERIFY if is_there else StepName.RESEARCH, results)
         case StepName.RESEARCH:
-            return _step(StepName.PLAN, results) if last.good else _failed("the research came to nothing", last)
+            return _step(StepName.PLAN, results) if last.good else _failed("the research produced no result", last)
         case StepName.PLAN:
             return _step(StepName.PLAN_CHECK, results) if last.good else _failed("there is no plan", last)
         case StepName.PLAN_CHECK:
             return _after_plan_check(results)
         case StepName.EXECUTE | StepName.DEBUG:
-            return _step(StepName.VERIFY, results)
+            return _after_work(asked, results, retries, settings, repeated)
         case StepName.VERIFY:
             return _step(StepName.JUDGE, results)
         case StepName.JUDGE:
@@ -81,23 +81,50 @@ def _after_plan_check(results: Sequence[StepResult]) -> PassMove:
     return _failed(f"{PLAN_ROUNDS} plans were refused", last)
 
 
+def _after_work(
+    asked: PhasePass,
+    results: Sequence[StepResult],
+    retries: Retries,
+    settings: BreakerSettings,
+    repeated: Sequence[StepResult],
+) -> PassMove:
+    """Verify what was changed; files that are as they were keep their verification, judgement and score."""
+    last = results[-1]
+    if not last.unchanged:
+        return _step(StepName.VERIFY, results)
+    if last.step is StepName.DEBUG:
+        return _repaired_or_failed((*repeated, *results), results, retries, settings)
+    if asked.kind is PassKind.CYCLE:
+        why = f"the cycle changed nothing: {_first(last, 'nothing was merged')}"
+        return _ends(PhaseOutcome.FAILED, Recommendation.PROCEED, why)
+    return _step(StepName.VERIFY, results)
+
+
+def _repaired_or_failed(
+    known: Sequence[StepResult], results: Sequence[StepResult], retries: Retries, settings: BreakerSettings
+) -> PassMove:
+    """Start another repair, or fail the phase with what its last verification found."""
+    if may_retry(RetryKind.DEBUG, _spent(results, retries), settings):
+        return _step(StepName.DEBUG, results)
+    last = next((each for each in reversed(known) if each.step is StepName.VERIFY), known[-1])
+    why = _first(last, "the verification failed")
+    return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, f"debugging is exhausted: {why}")
+
+
 def _after_judge(
     results: Sequence[StepResult], retries: Retries, settings: BreakerSettings, repeated: Sequence[StepResult]
 ) -> PassMove:
     last = results[-1]
     wants = last.recommendation
     if not last.good or wants is None:
-        return _ends(PhaseOutcome.FAILED, Recommendation.HALT, _first(last, "the judge has no word that counts"))
+        return _ends(PhaseOutcome.FAILED, Recommendation.HALT, _first(last, "the judge gave no valid verdict"))
     if wants in (Recommendation.ROLLBACK, Recommendation.HALT):
         return _ends(PhaseOutcome.FAILED, wants, _first(last, f"the judge asks for {wants.value}"))
     verified = next((each for each in reversed((*repeated, *results)) if each.step is StepName.VERIFY), None)
     if wants is Recommendation.DEBUG or (verified is not None and not verified.good):
-        if may_retry(RetryKind.DEBUG, _spent(results, retries), settings):
-            return _step(StepName.DEBUG, results)
-        why = _first(verified or last, "the verification failed")
-        return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, f"debugging is exhausted: {why}")
+        return _repaired_or_failed((*repeated, *results), results, retries, settings)
     if verified is not None and verified.defers:
-        return _ends(PhaseOutcome.NEEDS_HUMAN_VERIFICATION, Recommendation.PROCEED, "a person has to look at it")
+        return _ends(PhaseOutcome.NEEDS_HUMAN_VERIFICATION, Recommendation.PROCEED, "a person must verify it")
     return _step(StepName.RATE, results)
 
 
@@ -105,12 +132,12 @@ def _after_rate(
     asked: PhasePass, last: StepResult, retries: Retries, settings: BreakerSettings, results: Sequence[StepResult]
 ) -> PassMove:
     if not last.good or last.score_tenths is None:
-        return _failed("it has no score that counts", last)
+        return _failed("the phase has no valid score", last)
     degraded = after_low_score(last.score_tenths, _spent(results, retries), settings)
     if asked.kind is PassKind.WHOLE and degraded is LowScoreMove.REPLAN:
         return _step(StepName.RESEARCH, results)
     if asked.kind is PassKind.WHOLE and degraded is LowScoreMove.FAIL_PHASE:
-        why = f"its score is {last.score_tenths / 10}, and replanning is spent"
+        why = f"its score is {last.score_tenths / 10} and no replanning is left"
         return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, why)
     return _ends(PhaseOutcome.COMPLETED, Recommendation.PROCEED, "all steps are done")
 

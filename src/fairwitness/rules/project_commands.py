@@ -6,12 +6,14 @@ say that there is no such command; only missing settings are detected.
 
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from fairwitness.contracts.autopilot.roadmap import CommandKind, CommandsSource, ProjectSettings, ProjectType
 from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.verify.checks import CheckSpec, Discovered, Language
 
 Found: TypeAlias = dict[CommandKind, str]
 
@@ -41,6 +43,9 @@ _PYTHON = {
 }
 """For each kind the packages that do it, each with its command."""
 _RUNNERS = frozenset({"npm", "pnpm", "yarn", "bun"})
+_BY_CHECK = {"tests": _TEST, "lint": _LINT, "type-check": _COMPILE, "build": _BUILD}
+"""The names of discovered checks, and the command that each of them is."""
+_TYPES = {Language.PYTHON: ProjectType.PYTHON, Language.NODE: ProjectType.NODEJS, Language.RUST: ProjectType.RUST}
 _NO_TEST = "no test specified"
 """What npm writes where there is no test; a script that says so is no test."""
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -75,6 +80,29 @@ def detect_commands(manifests: Mapping[str, str]) -> Detected:
         if commands:
             return Detected(kind, name, commands, ())
     return Detected(ProjectType.UNKNOWN, None, {}, ())
+
+
+def with_checks(detected: Detected, found: Discovered) -> Detected:
+    """Return what was detected, completed by the required checks that `fairwitness verify` finds at the top.
+
+    A check that is not required may lack its tool on this machine, so it is no command that a phase must pass.
+    """
+    commands = dict(detected.commands)
+    for spec in found.checks:
+        kind, command = _BY_CHECK.get(spec.name), _typed(spec)
+        if kind is not None and command is not None and spec.required and spec.root == ".":
+            commands.setdefault(kind, command)
+    languages = [project.language for project in found.projects if project.root == "."]
+    own = next((_TYPES[language] for language in languages if language in _TYPES), ProjectType.UNKNOWN)
+    type_ = own if detected.type is ProjectType.UNKNOWN else detected.type
+    return detected._replace(type=type_, commands={kind: commands[kind] for kind in _KINDS if kind in commands})
+
+
+def _typed(spec: CheckSpec) -> str | None:
+    """Return the command of a check as a person types it; None if only the harness can fill it in."""
+    if spec.argv[:2] == ("{python}", "-m"):
+        return f"python -m {spec.argv[2]}"
+    return None if any("{" in word for word in spec.argv) else shlex.join(spec.argv)
 
 
 def commands_of(project: ProjectSettings | None, detected: Detected) -> dict[CommandKind, str | None]:

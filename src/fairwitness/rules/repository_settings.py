@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.common.evidence import SandboxTier
+from fairwitness.contracts.common.policy import PathChoice
 from fairwitness.contracts.feature.order import Dirty
 from fairwitness.contracts.graph.forge_order import Decider
 
@@ -119,6 +120,12 @@ SETTINGS: tuple[SettingTrust, ...] = (
     SettingTrust("agents.prices.*.output", _ASKS, _COST),
     SettingTrust("agents.prices.*.cached", _ASKS, _COST),
     SettingTrust("feature.dirty", _TIGHTEN, _GIT, order=(Dirty.SNAPSHOT.value, Dirty.REFUSE.value)),
+    SettingTrust(
+        "policy.path",
+        _TIGHTEN,
+        "lets fewer agents look at a change",
+        order=(PathChoice.LIGHT.value, PathChoice.AUTO.value, PathChoice.FULL.value),
+    ),
     SettingTrust("policy.retry.dispatch", _LOWER, _COST),
     SettingTrust("policy.retry.inside_agent", _LOWER, _COST),
     SettingTrust("policy.retry.database_busy", _FREE),

@@ -21,6 +21,8 @@ class FailureCause(StrEnum):
     AGENT = "the agent gave no usable answer"
     CONFLICT = "it conflicts with merged work"
     MERGE = "the checks failed after the merge"
+    REVIEW = "a reviewer refused the work"
+    PLAN = "the plan was refused"
 
 
 class Material(StrEnum):
@@ -28,11 +30,11 @@ class Material(StrEnum):
 
     CHECKS = "the failing checks with their tests, errors and output"
     CRITERIA = "the criteria that are not met, with the reason"
-    VERIFIER = "what the verifier said"
+    VERIFIER = "what verifier, judge, rater or plan checker said"
     DIFF = "the change that failed"
     HISTORY = "the reasons of all earlier attempts"
     SINCE = "what other tasks changed meanwhile"
-    CONFLICT = "the files in conflict"
+    CONFLICT = "the conflicts: each place with both sides and their tasks"
 
 
 _PROVEN_WRONG = (Material.CHECKS, Material.VERIFIER, Material.DIFF, Material.SINCE, Material.HISTORY)
@@ -46,6 +48,8 @@ MATERIAL: Mapping[FailureCause, tuple[Material, ...]] = {
     FailureCause.AGENT: (Material.HISTORY, Material.SINCE),
     FailureCause.CONFLICT: (Material.CONFLICT, Material.SINCE, Material.HISTORY),
     FailureCause.MERGE: (Material.CHECKS, Material.DIFF, Material.SINCE, Material.HISTORY),
+    FailureCause.REVIEW: (Material.VERIFIER, Material.DIFF, Material.SINCE, Material.HISTORY),
+    FailureCause.PLAN: (Material.VERIFIER, Material.HISTORY),
 }
 
 
@@ -63,6 +67,17 @@ def causes_of(rows: Iterable[ValuedRow], *, unmet: bool, unjudged: bool) -> tupl
             found.append(FailureCause.NO_EVIDENCE)
     found += [FailureCause.CRITERION] * unmet + [FailureCause.UNJUDGED] * unjudged
     return tuple(dict.fromkeys(found)) or (FailureCause.AGENT,)
+
+
+def work_causes(*, red: bool, refused: bool, conflict: bool = False) -> tuple[FailureCause, ...]:
+    """Return why work failed whose rows no gate counts: a command or check failed, or a reviewer refused it.
+
+    >>> work_causes(red=False, refused=False)
+    (<FailureCause.AGENT: 'the agent gave no usable answer'>,)
+    """
+    found = ((FailureCause.CHECK, red), (FailureCause.REVIEW, refused))
+    causes = tuple(cause for cause, holds in found if holds) or (FailureCause.AGENT,)
+    return (*causes, FailureCause.CONFLICT) if conflict else causes
 
 
 def _cause(check: str) -> FailureCause:

@@ -1,14 +1,17 @@
-"""Review rules: from a reviewer's findings to a verdict, and from three verdicts to the run's next move."""
+"""Review rules: from a reviewer's findings to a verdict, and from all verdicts to the run's next move."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
+from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.decisions import Advance, Halt, HaltOutcome, Retry, RetryOf, Revise, Wait
+from fairwitness.contracts.common.evidence import CheckRow
 from fairwitness.contracts.common.gates import Blocked, GateAnswer
 from fairwitness.contracts.common.policy import OnExhausted, Policy
 from fairwitness.contracts.common.problems import Problem
+from fairwitness.contracts.common.tools import Role, Tool
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Severity, worst_verdict
 from fairwitness.contracts.feature.events import Degradation
 from fairwitness.contracts.feature.facts import ReviewFacts, Step
@@ -21,8 +24,9 @@ from fairwitness.contracts.feature.review import (
     ReviewScope,
     ReviewVerdict,
 )
+from fairwitness.rules.feature_paths import REVIEWERS_OF, route_on
 from fairwitness.rules.feature_retry import under_way
-from fairwitness.rules.feature_routes import ROUTES, RouteOutcome, as_read
+from fairwitness.rules.feature_routes import RouteOutcome, as_read
 from fairwitness.rules.gates import (
     categories_covered,
     majority_approves,
@@ -118,14 +122,49 @@ def review_problems(review: ReviewReturn) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
+SHOWING = frozenset(
+    {Tool.READ_FILE, Tool.GREP_SEARCH, Tool.RUN_IN_TERMINAL, Tool.TERMINAL_OUTPUT, Tool.RUN_CHECK, Tool.GET_ERRORS}
+)
+"""The tools that show what is in files, and not only their names."""
+_OWN_NAMES = frozenset(tool.value for tool in Tool)
+_SUBMISSION = "submit_result"
+UNREAD = (
+    "no file was opened in this review, so it is not complete: a diff or a description in the request is not enough."
+    " Open what you judge with read_file, grep_search or git, then send the whole answer again"
+)
+
+
+def shows_files(tool: str) -> bool:
+    """Return True if a successful call of this tool opened a file; an external agent names its tools as it likes.
+
+    >>> [shows_files(tool) for tool in ("read_file", "list_dir", "Read till/money.py", "mcp: submit_result")]
+    [True, False, True, False]
+    """
+    return tool in SHOWING if tool in _OWN_NAMES else _SUBMISSION not in tool
+
+
+def is_unread(role: Role, opened: int | None, tier: EnforcementTier) -> bool:
+    """Return True if an agent reviewed without opening a file. It is known only if Fair Witness runs its tools.
+
+    >>> [is_unread(Role.REVIEWER, 0, tier) for tier in (EnforcementTier.A, EnforcementTier.C)]
+    [True, False]
+    """
+    return tier is EnforcementTier.A and is_unseen(role, opened)
+
+
+def is_unseen(role: Role, opened: int | None) -> bool:
+    """Return True if nothing that a reviewer opened was seen."""
+    return role is Role.REVIEWER and opened == 0
+
+
 class Situation(StrEnum):
-    """The possible combinations of three reviews, worst first."""
+    """The possible combinations of a round's reviews, worst first."""
 
     BLOCKER = "a reviewer found a blocker"
     INCOMPLETE = "a verdict is missing"
-    NO_MAJORITY = "too few approve"
-    SECURITY_DISSENT = "enough approve, but a reviewer wants security revised"
-    DISSENT = "enough approve; a reviewer wants something else revised"
+    NO_MAJORITY = "too few approvals"
+    SECURITY_DISSENT = "enough reviewers approve, but one requests a security change"
+    DISSENT = "enough reviewers approve; one requests another change"
     UNANIMOUS = "all approve"
 
 
@@ -173,12 +212,16 @@ class OpenFinding(NamedTuple):
         return f"{self.perspective.value}: {self.category.value} ({self.severity.value})"
 
 
+def verdicts_of(review: ReviewFacts) -> Mapping[Perspective, Mapping[Category, CheckRow]]:
+    """Return the verdicts of the reviewers of this round."""
+    return verdicts(review.tally, scope=review.scope, round=review.round, panel=REVIEWERS_OF[review.path])
+
+
 def open_findings(review: ReviewFacts) -> tuple[OpenFinding, ...]:
     """Return the open findings of this round; a revision request without a severity counts as Critical."""
-    said = verdicts(review.tally, scope=review.scope, round=review.round)
     return tuple(
         OpenFinding(perspective, category, row.severity or Severity.CRITICAL)
-        for perspective, of_one in said.items()
+        for perspective, of_one in verdicts_of(review).items()
         for category, row in of_one.items()
         if row.verdict is not CategoryVerdict.APPROVE
     )
@@ -186,12 +229,12 @@ def open_findings(review: ReviewFacts) -> tuple[OpenFinding, ...]:
 
 def review_gates(review: ReviewFacts, policy: Policy) -> tuple[GateAnswer, GateAnswer, GateAnswer, GateAnswer]:
     """Return the four gates of a review in order: blocker, completeness, coverage, majority."""
-    scope, round = review.scope, review.round
+    scope, round, panel = review.scope, review.round, REVIEWERS_OF[review.path]
     return (
         no_blocker(review.tally, round=round),
-        reviewers_submitted(review.tally, scope=scope, round=round),
-        categories_covered(review.tally, scope=scope, round=round),
-        majority_approves(review.tally, scope=scope, round=round, policy=policy),
+        reviewers_submitted(review.tally, scope=scope, round=round, panel=panel),
+        categories_covered(review.tally, scope=scope, round=round, panel=panel),
+        majority_approves(review.tally, scope=scope, round=round, policy=policy, panel=panel),
     )
 
 
@@ -224,7 +267,7 @@ def after_review(review: ReviewFacts, policy: Policy) -> Advance | Retry | Revis
     situation = situation_of(review, policy)
     reviewers = [as_read(FeatureAgent.REVIEWER, call, replanning=False) for call in review.reviewers]
     if situation is not Situation.BLOCKER:
-        pending = under_way(step, [perspective.value for perspective in Perspective], reviewers, policy)
+        pending = under_way(step, [perspective.value for perspective in REVIEWERS_OF[review.path]], reviewers, policy)
         if isinstance(pending, Advance):
             return pending.model_copy(update={"round": review.round})
         if pending is not None:
@@ -232,20 +275,20 @@ def after_review(review: ReviewFacts, policy: Policy) -> Advance | Retry | Revis
     found = tuple(str(finding) for finding in open_findings(review))
     match RESOLUTIONS[(situation, rounds_left(review, policy))]:
         case ReviewConsequence.HALT:
-            route = ROUTES[(step, RouteOutcome.BLOCKER)]
+            route = route_on(review.path, step, RouteOutcome.BLOCKER)
             reason = f"{route.because}: {', '.join(found) or 'a row of an unknown reviewer'}"
             return Halt(reason=reason, gates=gates, outcome=HaltOutcome.HALTED, resumable=False)
         case ReviewConsequence.FILE_AGAIN:
             return _file_again(review, step, gates, policy)
         case ReviewConsequence.REVISE:
-            route = ROUTES[(step, RouteOutcome.NEEDS_REVISION)]
+            route = route_on(review.path, step, RouteOutcome.NEEDS_REVISION)
             assert route.to is not None
             reason = f"{route.because}: {situation.value}"
             return Revise(reason=reason, gates=gates, to=route.to.value, round=review.round + 1, findings=found)
         case ReviewConsequence.EXHAUSTED:
             return exhausted(review, policy, why=situation.value)
         case ReviewConsequence.GO_WITH_DISSENT | ReviewConsequence.GO:
-            route = ROUTES[(step, RouteOutcome.DONE)]
+            route = route_on(review.path, step, RouteOutcome.DONE)
             assert route.to is not None
             return Advance(
                 reason=f"{route.because}: {situation.value}", gates=gates, to=route.to.value, known_issues=found
@@ -255,8 +298,7 @@ def after_review(review: ReviewFacts, policy: Policy) -> Advance | Retry | Revis
 
 
 def _file_again(review: ReviewFacts, step: Step, gates: tuple[GateAnswer, ...], policy: Policy) -> Retry | Halt:
-    said = verdicts(review.tally, scope=review.scope, round=review.round)
-    missing = [perspective.value for perspective in Perspective if len(said[perspective]) < len(Category)]
+    missing = [name.value for name, of_one in verdicts_of(review).items() if len(of_one) < len(Category)]
     # a failed call was retried while it was under way; what is left to ask again is one that came back without its rows
     final = [
         call.instance
@@ -264,7 +306,7 @@ def _file_again(review: ReviewFacts, step: Step, gates: tuple[GateAnswer, ...], 
         if call.instance in missing and (call.cause is not None or call.attempts > policy.retry.dispatch)
     ]
     if final:
-        reason = f"{ROUTES[(step, RouteOutcome.ERROR)].because}: {', '.join(final)}"
+        reason = f"{route_on(review.path, step, RouteOutcome.ERROR).because}: {', '.join(final)}"
         return Halt(reason=reason, gates=gates, outcome=HaltOutcome.ERROR, resumable=True)
     reason = f"verdicts are missing: {', '.join(missing)}"
     return Retry(reason=reason, gates=gates, step=step.value, what=RetryOf.CALL, instances=tuple(missing))
@@ -273,7 +315,7 @@ def _file_again(review: ReviewFacts, step: Step, gates: tuple[GateAnswer, ...], 
 def exhausted(review: ReviewFacts, policy: Policy, *, why: str) -> Advance | Halt:
     """Return what follows when no further round is left and the work is not approved."""
     step = STEP_OF[review.scope]
-    route = ROUTES[(step, RouteOutcome.EXHAUSTED)]
+    route = route_on(review.path, step, RouteOutcome.EXHAUSTED)
     assert route.to is not None
     gates = review_gates(review, policy)
     found = tuple(str(finding) for finding in open_findings(review))

@@ -25,6 +25,7 @@ from fairwitness.contracts.autopilot.vocabulary import PhaseType
 from fairwitness.contracts.common.problems import Problem, ProblemLevel
 from fairwitness.rules.markdown_lines import Heading, MarkdownLine, heading_of, item_of, said_lines
 from fairwitness.rules.phases import roadmap_problems
+from fairwitness.rules.problem_words import cut
 from fairwitness.rules.project_commands import Detected
 from fairwitness.rules.roadmap_fields import (
     RoadmapField,
@@ -36,7 +37,6 @@ from fairwitness.rules.roadmap_fields import (
     requirements,
     type_of,
 )
-from fairwitness.rules.validation import cut
 
 GOAL, TYPE, DEPENDS_ON, REQUIREMENTS, CRITERIA, PLANS = LABELS = (
     "goal",

@@ -121,7 +121,7 @@ def phase_gate(facts: PhaseGateFacts) -> PhaseGateAnswer:
     if facts.recommendation is Recommendation.ROLLBACK:
         return PhaseGateAnswer(move=PhaseGateMove.ROLL_BACK, because="a rollback was asked for")
     if facts.outcome is PhaseOutcome.NEEDS_HUMAN_VERIFICATION:
-        return PhaseGateAnswer(move=PhaseGateMove.DEFER, because="a person has to look at it")
+        return PhaseGateAnswer(move=PhaseGateMove.DEFER, because="a person must verify it")
     if facts.outcome is PhaseOutcome.SPLIT_REQUEST:
         return PhaseGateAnswer(move=PhaseGateMove.SPLIT, because="it is too large for one phase")
     return _completed(facts) if facts.outcome is PhaseOutcome.COMPLETED else _failed("it failed", facts)

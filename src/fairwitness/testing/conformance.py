@@ -335,5 +335,5 @@ def _offers(worktree: Path) -> list[OfferedTool]:
     """Return every tool that a model could name, whatever the role has."""
     from fairwitness.sandbox.scripted import ScriptedRunner
 
-    every = Toolbox(role=Role.IMPLEMENTER, scope=Scope(), worktree=worktree, runner=ScriptedRunner(()))
+    every = Toolbox(role=Role.IMPLEMENTER, scope=Scope(writes=("**",)), worktree=worktree, runner=ScriptedRunner(()))
     return [OfferedTool(spec.name, spec.schema) for spec in every.offered()]

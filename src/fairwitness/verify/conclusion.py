@@ -5,7 +5,7 @@ and its answer. Between them are only executions, so a crash never leaves half a
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairwitness.contracts.common.approvals import ApprovalMode, ApprovalRecord
 from fairwitness.contracts.common.evidence import CheckRow, Observation, Phase, Provenance
@@ -21,7 +21,9 @@ from fairwitness.rules.change_gate import change_holds
 from fairwitness.verify.gate_answer import gate_answer, tallies
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.model import ProposedChange
-from fairwitness.verify.proofs import ProofRow
+
+if TYPE_CHECKING:  # imported late: a run is resumed without the proofs
+    from fairwitness.verify.proofs import ProofRow
 
 SETTINGS, ASKED, VERIFIED = "settings", "asked", "verified"
 """The kinds of observation in the first and last record; the key of each contains the subject."""
@@ -40,7 +42,7 @@ class VerificationOutcome(NamedTuple):
 class Conclusion(NamedTuple):
     """The content of the last record."""
 
-    proofs: Sequence[ProofRow]
+    proofs: "Sequence[ProofRow]"
     asked: ChangeRequirements
     notes: Sequence[str]
     actor: str
@@ -161,7 +163,7 @@ def _observed(
     )
 
 
-def _write_proof(record: Record, harness: Harness, change: ProposedChange, proof: ProofRow, moment: str) -> CheckRow:
+def _write_proof(record: Record, harness: Harness, change: ProposedChange, proof: "ProofRow", moment: str) -> CheckRow:
     """Write a proof as an observed check and return its row as the gate reads it."""
     subject = harness.subject
     observation = Observation(

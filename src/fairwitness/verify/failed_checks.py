@@ -31,6 +31,12 @@ REASON: Final = 100
 
 _SCRATCH: Final = re.compile(r"/[^\s\"']*?(?:\.fairwitness|/fairwitness-\d+-[0-9a-f]+)/work/[^/\s]+/[^/\s]+/tree/")
 """The folder that a check ran in, which is removed afterwards; what follows is a path of the repository."""
+_EXIT: Final = "exit"
+"""The only item of a command that reports nothing but its exit code."""
+_ERROR: Final = re.compile(
+    r"^(?:FAILED|ERROR|FAIL|not ok|✗|✖|×|●)[ :]|\b\w*(?:Error|Exception)\b|\berror\b|panicked at"
+)
+"""Lines that the usual test runners, compilers and languages print for a failure."""
 _ROWS: Final = """
 SELECT c.id, c.command, c.exit_code, c.output_snippet, e.key FROM anvil_checks c
 LEFT JOIN check_sources s ON s.check_id = c.id LEFT JOIN executions e ON e.id = s.execution_id
@@ -81,7 +87,7 @@ def check_texts(
         shown = "" if command is None else shown_command(str(command))
         text = CheckText(row.check_name, row.passed, worth.value, shown, exit_code, (), instance=row.instance)
         if worth in SHUTS | LACKS:
-            ran = None if key is None else _stored(ledger, store, run_id, str(key))
+            ran = None if key is None else stored_run(ledger, store, run_id, str(key))
             failing = tuple(item.id for item in ran.items if item.outcome in RED) if ran is not None else ()
             lines = lines_of(ran) if ran is not None else tuple(f"  {line}" for line in str(snippet or "").splitlines())
             text = text._replace(lines=lines, failing=failing, error=_error(ran, str(snippet or "")))
@@ -117,7 +123,7 @@ def spelled(texts: Sequence[CheckText]) -> str:
     return "\n\n".join(shown)
 
 
-def _stored(ledger: Ledger, store: Store, run_id: str, key: str) -> Ran | None:
+def stored_run(ledger: Ledger, store: Store, run_id: str, key: str) -> Ran | None:
     """Return the stored result of an execution; None if it is lost or changed."""
     found = ledger.observation(run_id, key)
     digest = "" if found is None else str(found.detail.get("result", ""))
@@ -156,6 +162,8 @@ def lines_of(ran: Ran) -> tuple[str, ...]:
     """Return the failing tests of a run with their messages, and the end of its output."""
     red = [item for item in ran.items if item.outcome in RED]
     lines = [f"  no evidence: {ran.reason}"] if ran.reason else []
+    if [item.id for item in red] == [_EXIT]:  # a command that reports no tests may still print them
+        return tuple(_SCRATCH.sub("", line) for line in (*lines, *_printed_errors(ran), *_end_of(ran)))
     for item in red[:NAMED]:
         place = f" ({item.path}:{item.line})" if item.path and item.line and item.path not in item.id else ""
         lines.append(f"- {item.id}{place}")
@@ -163,6 +171,13 @@ def lines_of(ran: Ran) -> tuple[str, ...]:
     if len(red) > NAMED:
         lines.append(f"- and {len(red) - NAMED} more")
     return tuple(_SCRATCH.sub("", line) for line in (*lines, *_end_of(ran)))
+
+
+def _printed_errors(ran: Ran) -> list[str]:
+    """Return the first lines of an output that name a failing test or an error."""
+    lines = [line.strip() for text in (ran.stdout, ran.stderr) for line in (text or "").splitlines()]
+    found = list(dict.fromkeys(shorten(line) for line in lines if _ERROR.search(line)))
+    return ["  lines that name errors:", *(f"    {line}" for line in found[:NAMED])] if found else []
 
 
 def _end_of(ran: Ran) -> list[str]:

@@ -33,10 +33,8 @@ from fairwitness.verify.check_cache import CheckCache
 from fairwitness.verify.checkouts import Checkouts
 from fairwitness.verify.environment.model import Environment, NoEnvironment, ResolvedCommand, Unavailable
 from fairwitness.verify.environment.origin import origin_problem
-from fairwitness.verify.environment.resolve import resolve
 from fairwitness.verify.gate_answer import THE_CHANGE
 from fairwitness.verify.model import AGENT, CheckRequest, refuse_stopped
-from fairwitness.verify.reports import read_report
 
 VERSION = 1
 """Version of how checks are run; a new version makes every check run again."""
@@ -101,6 +99,8 @@ class Harness:
             return _silent(spec, environment.reason, environment.environmental, environment.next_step)
         with self._checkouts.folders(request) as (report, temporary):
             checkout = self._checkouts.place(request, environment, temporary)
+            from fairwitness.verify.environment.resolve import resolve
+
             resolved = resolve(
                 spec,
                 environment,
@@ -163,6 +163,8 @@ class Harness:
         killpoint(f"verify.ran.{request.purpose}")
         content = self._report_of(spec, finished, report)
         confined = finished.result
+        from fairwitness.verify.reports import read_report
+
         parsed = read_report(spec.report, content, exit_code=confined.exit_code, root=str(checkout / spec.root))
         origin = origin_problem(request.project, resolved, checkout)
         judged = judge(confined, parsed, origin, is_line=spec.tool == SHELL_LINE)

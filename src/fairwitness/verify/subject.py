@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairwitness.contracts.common.gates import Blocked, Open
 from fairwitness.contracts.verify.checks import CheckSpec, Discovered, VerifySettings
@@ -22,12 +22,14 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.sandbox.runner import Runner
 from fairwitness.verify.conclusion import record_start, recorded_outcome
-from fairwitness.verify.environment.preparation import Environments
 from fairwitness.verify.folder_lock import locked_folder, remove_abandoned_folders
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.model import Acceptance, Progress, ProgressCallback, ProposedChange, refuse_stopped
 from fairwitness.verify.tree_view import checks_at
-from fairwitness.verify.verification import VerificationResult, verify_change
+
+if TYPE_CHECKING:  # imported late: a run is resumed without environments and inspections
+    from fairwitness.verify.environment.preparation import Environments
+    from fairwitness.verify.verification import VerificationResult
 
 NO_ACTOR = "nobody"
 """The actor of a verification in which nothing is accepted."""
@@ -132,8 +134,10 @@ def verify_subject(
     actor: str,
     on_progress: ProgressCallback,
     stop: threading.Event | None = None,
-) -> VerificationResult:
+) -> "VerificationResult":
     """Verify a change as this subject, in its own folder `work`, and return the result with the lines of a report."""
+    from fairwitness.verify.verification import verify_change
+
     with harness_of(
         deps, subject, before, after, run_id=run_id, work=work, on_progress=on_progress, stop=stop
     ) as harness:
@@ -157,8 +161,10 @@ def environments_of(
     *,
     on_progress: ProgressCallback,
     stop: threading.Event | None = None,
-) -> Environments:
+) -> "Environments":
     """Return the environments of projects with these checks."""
+    from fairwitness.verify.environment.preparation import Environments
+
     return Environments(
         runner=deps.runner,
         shadow=deps.shadow,

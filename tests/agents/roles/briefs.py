@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from fairwitness.agents.toolset.model import ToolSpec
+from fairwitness.agents.toolset.offers import is_usable, offer
+from fairwitness.agents.toolset.toolbox import OWN_TOOLS
 from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
 
 FOLDER = "docs/feature/login-limit"
-PHASE_FOLDER = ".planning/phases/3"
 TIME = "2026-02-26T14:30:00Z"
 
 REQUEST = PromptSection(
@@ -94,7 +96,13 @@ _ROWS: tuple[tuple[Role, str, str, dict[str, str], tuple[PromptSection, ...], Sc
         {"perspective": "security-sentinel", "scope": "code", "round": "1"},
         (CRITERIA, DIFF),
         Scope(),
-        {"schema_version": "1.0", "reviewer_perspective": "security-sentinel", "scope": "code", "round": 1},
+        {
+            "schema_version": "1.0",
+            "reviewer_perspective": "security-sentinel",
+            "scope": "code",
+            "round": 1,
+            "artifact_evaluations[].artifact_path": f"{FOLDER}/plan-output.yaml",
+        },
     ),
     (
         Role.PLANNER,
@@ -113,7 +121,11 @@ _ROWS: tuple[tuple[Role, str, str, dict[str, str], tuple[PromptSection, ...], Sc
         (TASK, CRITERIA),
         BUILD,
         _header(Role.IMPLEMENTER, "task-01", "step-5", "implementation-reports/task-01.yaml")
-        | {f"{_PAYLOAD}task_id": "task-01", f"{_PAYLOAD}self_check.git_staged": False},
+        | {
+            f"{_PAYLOAD}task_id": "task-01",
+            f"{_PAYLOAD}self_check.git_staged": False,
+            f"{_PAYLOAD}artifact_evaluations[].artifact_path": f"{FOLDER}/tasks/task-01.yaml",
+        },
     ),
     (
         Role.VERIFIER,
@@ -123,7 +135,11 @@ _ROWS: tuple[tuple[Role, str, str, dict[str, str], tuple[PromptSection, ...], Sc
         (TASK, CRITERIA, DIFF),
         CHECK,
         _header(Role.VERIFIER, "task-01", "step-6", "verification-reports/task-01.yaml")
-        | {f"{_PAYLOAD}task_id": "task-01", f"{_PAYLOAD}run_id": TIME},
+        | {
+            f"{_PAYLOAD}task_id": "task-01",
+            f"{_PAYLOAD}run_id": TIME,
+            f"{_PAYLOAD}artifact_evaluations[].artifact_path": f"{FOLDER}/implementation-reports/task-01.yaml",
+        },
     ),
     (
         Role.KNOWLEDGE,
@@ -140,7 +156,7 @@ _ROWS: tuple[tuple[Role, str, str, dict[str, str], tuple[PromptSection, ...], Sc
         "Research phase 3.",
         {"phase": "3"},
         (PHASE,),
-        Scope(folder=PHASE_FOLDER),
+        Scope(),
         {},
     ),
     (Role.PHASE_PLANNER, "phase-3", "Plan phase 3.", {"phase": "3"}, (PHASE,), Scope(), {}),
@@ -181,7 +197,15 @@ _ROWS: tuple[tuple[Role, str, str, dict[str, str], tuple[PromptSection, ...], Sc
         {"verification_duration_seconds": 0.0},
     ),
     (Role.JUDGE, "phase-3", "Judge phase 3.", {"phase": "3"}, (PHASE, DIFF), CHECK, {}),
-    (Role.RATER, "phase-3", "Score the change.", {}, (CRITERIA, DIFF), Scope(), {}),
+    (
+        Role.RATER,
+        "phase-3",
+        "Score the change.",
+        {},
+        (CRITERIA, DIFF),
+        Scope(),
+        {"scorecard[].command_output": ""},
+    ),
     (
         Role.DEBUGGER,
         "debug-1",
@@ -209,7 +233,15 @@ _ROWS: tuple[tuple[Role, str, str, dict[str, str], tuple[PromptSection, ...], Sc
         Scope(),
         {},
     ),
-    (Role.CAPTAIN, "captain", "Plan the limit of log-ins.", {"mode": "plan"}, (REQUEST,), Scope(), _DAG),
+    (
+        Role.CAPTAIN,
+        "captain",
+        "Plan the limit of log-ins.",
+        {"mode": "plan"},
+        (REQUEST,),
+        Scope(),
+        {**_DAG, "overlay": None, "rejected": None},
+    ),
     (Role.THROWAWAY, "task-001", "Rename a helper.", {"task_id": "task-001"}, (TASK,), BUILD, _WALKTHROUGH),
     (Role.WORKER, "task-001", "Carry out task-001.", {"task_id": "task-001"}, (TASK,), BUILD, _WALKTHROUGH),
     (Role.SUB_EXECUTOR, "task-001", "Carry out task-001.", {"task_id": "task-001"}, (TASK,), BUILD, _WALKTHROUGH),
@@ -220,7 +252,12 @@ _ROWS: tuple[tuple[Role, str, str, dict[str, str], tuple[PromptSection, ...], Sc
         {"task_id": "refinery-001"},
         (PromptSection(title="Branches", text="forge/task-001/attempt-1\nforge/task-002/attempt-2\n"),),
         BUILD,
-        _WALKTHROUGH | {"walkthrough.task_id": "refinery-001"},
+        _WALKTHROUGH
+        | {
+            "walkthrough.task_id": "refinery-001",
+            "change_requests[].emitted_by": "refinery-001",
+            "change_requests[].emitted_at": TIME,
+        },
     ),
 )
 
@@ -240,6 +277,20 @@ BRIEFS = {
 }
 
 
+_ANSWERED = OWN_TOOLS | {
+    *(Tool.RUN_CHECK, Tool.QUERY_LEDGER, Tool.AGENT, Tool.READ_SUBTASKS, Tool.WRITE_SUBTASK),
+    *(Tool.MERGE_BRANCHES, Tool.RUN_TESTS, Tool.FIX_CONFLICT, Tool.EMIT_CR),
+}
+"""The tools that runs answer."""
+
+
+def offers_of(role: Role) -> list[ToolSpec]:
+    """The tools that a run offers to a role, in the order of the list of all."""
+    scope = BRIEFS[role].scope.model_copy(update={"checks": ("pytest", "mypy")})
+    wanted = [tool for tool in Tool if tool in POLICIES[role].tools & _ANSWERED]
+    return [offer(tool, role, scope) for tool in wanted if is_usable(tool, role, scope)]
+
+
 def tools_of(role: Role) -> list[str]:
-    """The tools that a role is offered, in the order of the list of all."""
-    return [tool.value for tool in Tool if tool in POLICIES[role].tools]
+    """Their names."""
+    return [spec.name for spec in offers_of(role)]

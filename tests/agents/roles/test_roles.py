@@ -11,7 +11,7 @@ import pytest
 from fairwitness.agents.prompt_text import PROMPTS
 from fairwitness.agents.roles import FOLDER, ROLES, read_roles
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import catalog, entry_of
 from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.markdown import headings
 from fairwitness.contracts.common.tools import POLICIES, Role, Tool
@@ -94,7 +94,7 @@ def test_only_the_orchestrator_is_never_dispatched_and_returns_nothing() -> None
 def test_an_answer_is_a_contract_of_the_roles_own_workflow(role: Role) -> None:
     spec = ROLES[role]
     assert spec.answer is not None
-    assert BY_NAME[spec.answer].workflow == spec.workflow.value
+    assert entry_of(spec.answer).workflow == spec.workflow.value
 
 
 @pytest.mark.req("P2")
@@ -102,7 +102,7 @@ def test_an_answer_is_a_contract_of_the_roles_own_workflow(role: Role) -> None:
 def test_a_role_may_say_what_its_signature_allows_and_nothing_if_it_signs_nothing(role: Role) -> None:
     spec = ROLES[role]
     assert spec.answer is not None
-    shape = BY_NAME[spec.answer].shape
+    shape = entry_of(spec.answer).shape
     if not issubclass(shape, SignedDocument):
         assert spec.statuses == ()
         return
@@ -159,7 +159,7 @@ def test_documents_that_a_role_writes_are_among_those_its_policy_lets_it_write()
     assert any(spec.documents for spec in ROLES.values())
     for role, spec in ROLES.items():
         assert set(spec.documents) <= set(POLICIES[role].outputs)
-        assert set(spec.documents.values()) <= set(BY_NAME)
+        assert set(spec.documents.values()) <= set(catalog())
 
 
 @pytest.mark.req("F8")

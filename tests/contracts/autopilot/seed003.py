@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from fairwitness.contracts.catalog import CATALOG
+from fairwitness.contracts.catalog import catalog
 from fairwitness.kit.documents import SUFFIXES, read
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "seeds" / "003"
 MANIFEST = tomllib.loads((FOLDER / "manifest.toml").read_text(encoding="utf-8"))
-AUTOPILOT = tuple(entry for entry in CATALOG if entry.workflow == "autopilot")
+AUTOPILOT = tuple(entry for entry in catalog().values() if entry.workflow == "autopilot")
 ADAPTERS: dict[str, TypeAdapter[Any]] = {entry.name: TypeAdapter(entry.shape) for entry in AUTOPILOT}
 DELETE = object()
 """In a row of violations: leave the field out."""

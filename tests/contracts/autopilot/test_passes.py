@@ -97,6 +97,7 @@ def test_how_a_step_ended_is_the_same_when_it_is_read_again() -> None:
         "good": True,
         "defers": False,
         "splits": False,
+        "unchanged": False,
         "issues": [],
     }, "what was not said is not there"
     whole = StepResult.model_validate(

@@ -70,6 +70,7 @@ def order_of(base: str, cassettes: Path) -> AutopilotOrder:
             "target": TARGET,
             "commands": {"test": "sh check.sh", "lint": "ruff check 'src", "compile": None, "build": "make -s all"},
             "specs": [{"path": path, "hash": NO_HASH, "locked_at": NOW} for path in (SPEC, "docs/frozen/interface.md")],
+            "requirements": {"REQ-02": "the manual is read by people"},
             "verify": {},
             "settings_hash": NO_HASH,
             "agents": "cassette",

@@ -46,7 +46,7 @@ def site(tmp_path: Path, own_home: None) -> Iterator[Site]:
 
 def _research(site: Site, number: int = 1) -> Dispatched:
     asked = pass_of(site.base)
-    brief = site.briefs.researcher(asked, number, ())
+    brief = site.briefs.researcher(asked, number)
     return asyncio.run(ask_step(site.agent_caller, asked, StepName.RESEARCH, number, brief, at=site.base))
 
 
@@ -120,7 +120,7 @@ def test_what_the_budget_does_not_allow_is_not_asked_at_all(site: Site) -> None:
 
 def test_a_brief_of_another_step_or_pass_is_refused(site: Site) -> None:
     asked = pass_of(site.base)
-    brief = site.briefs.researcher(asked, 1, ())
+    brief = site.briefs.researcher(asked, 1)
     for step, number in ((StepName.PLAN, 1), (StepName.RESEARCH, 2)):
         with pytest.raises(InternalError, match="research-5-1-1"):
             asyncio.run(ask_step(site.agent_caller, asked, step, number, brief, at=site.base))

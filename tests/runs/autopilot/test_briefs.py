@@ -11,7 +11,7 @@ from fairwitness.agents.prompt_text import estimate_tokens, render
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.schema_text import form_of
 from fairwitness.agents.toolset.toolbox import Toolbox
-from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.autopilot.audit import GapDetail
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
@@ -74,19 +74,23 @@ def _rater(site: Site, asked: PhasePass) -> Brief:
     return site.briefs.rater(asked, 1, _criteria(site), DIFF)
 
 
+TOLD = "The change that failed"
+BEFORE = (PromptSection(title=TOLD, text=DIFF),)
+
 MAKERS: dict[str, Callable[[Site, PhasePass], Brief]] = {
-    "researcher": lambda site, asked: site.briefs.researcher(asked, 1, ("the plan was refused",)),
-    "planner": lambda site, asked: site.briefs.planner(asked, 1, RESEARCH, ()),
-    "planner again": lambda site, asked: site.briefs.planner(asked, 2, RESEARCH, ("no command",), last=plan()),
+    "researcher": lambda site, asked: site.briefs.researcher(asked, 1, BEFORE),
+    "planner": lambda site, asked: site.briefs.planner(asked, 1, RESEARCH),
+    "planner again": lambda site, asked: site.briefs.planner(asked, 2, RESEARCH, last=plan(), before=BEFORE),
     "plan checker": lambda site, asked: site.briefs.plan_checker(asked, 1, plan()),
+    "plan checker again": lambda site, asked: site.briefs.plan_checker(asked, 2, plan(), before=BEFORE),
     "verifier": _verifier,
     "judge": _judge,
     "rater": _rater,
-    "executor": lambda site, _: site.briefs.executor(NODE, 1, plan().tasks[0], (), ("src/token.py",), before=("no",)),
+    "executor": lambda site, _: site.briefs.executor(NODE, 1, plan().tasks[0], (), ("src/token.py",), before=BEFORE),
     "cycle": lambda site, _: site.briefs.executor("p5-cycle", 2, None, (ITEM,), ("src/token.py",)),
     "mini-verifier": lambda site, _: site.briefs.mini_verifier(NODE, 1, 1, plan().tasks[0], DIFF),
     "cycle's check": lambda site, _: site.briefs.mini_verifier("p5-cycle", 2, 1, None, DIFF, items=(ITEM,)),
-    "debugger": lambda site, _: site.briefs.debugger(NODE, 1, 2, plan().tasks[0], ("it prints 0",)),
+    "debugger": lambda site, _: site.briefs.debugger(NODE, 1, 2, plan().tasks[0], ("it prints 0",), before=BEFORE),
     "phase debugger": lambda site, _: site.briefs.debugger("p5-debug", 3, 1, None, ("it prints 0",)),
     "self-audit": lambda site, _: site.briefs.self_audit(1, site.log.order().roadmap.phases, {SPEC: "REQ-01: lines"}),
     "fixer": lambda site, _: site.briefs.fixer("audit-1", 1, GAP, ("src/token.py",)),
@@ -97,7 +101,7 @@ TITLES = {
         "The phase",
         "What a person said about the phase",
         "Lessons of this run",
-        "What was wrong the last time",
+        TOLD,
     ),
     "planner": ("The phase", "The research", "What a person said about the phase", "Lessons of this run"),
     "planner again": (
@@ -106,18 +110,25 @@ TITLES = {
         "What a person said about the phase",
         "Lessons of this run",
         "Your last plan",
-        "Why the last plan was refused",
+        TOLD,
     ),
     "plan checker": ("The phase", "The plan"),
+    "plan checker again": ("The phase", "The plan", TOLD),
     "verifier": ("The phase", "The plan", "The change", "What the program ran, and how it ended"),
-    "judge": ("The phase", "The plan", "The change", "The verifier's return"),
-    "rater": ("The acceptance criteria", "The change"),
-    "executor": ("The task", "What happened to the attempt before", "Lessons of this run"),
-    "cycle": ("What to fix", "Lessons of this run"),
-    "mini-verifier": ("The task", "The change"),
-    "cycle's check": ("What to fix", "The change"),
-    "debugger": ("The task", "What went wrong"),
-    "phase debugger": ("What went wrong",),
+    "judge": (
+        "The phase",
+        "The plan",
+        "The change",
+        "What the program ran, and how it ended",
+        "The verifier's return",
+    ),
+    "rater": ("The acceptance criteria", "The requirements", "The change", "What the program ran, and how it ended"),
+    "executor": ("The task", TOLD, "The requirements", "Lessons of this run"),
+    "cycle": ("What to fix", "The requirements", "Lessons of this run"),
+    "mini-verifier": ("The task", "The requirements", "The change"),
+    "cycle's check": ("What to fix", "The requirements", "The change"),
+    "debugger": ("The task", "What went wrong", "The requirements", TOLD),
+    "phase debugger": ("What went wrong", "The requirements"),
     "self-audit": ("The phase", "The phase", "A specification, as it was frozen"),
     "fixer": ("The gap", "Lessons of this run"),
 }
@@ -216,12 +227,38 @@ def test_a_rater_has_no_tool_no_reach_and_nothing_to_tell_one_round_from_another
 
 @pytest.mark.req("A20")
 def test_a_criterion_stands_in_its_own_words(site: Site) -> None:
-    criteria, _ = _rater(site, pass_of(site.base)).inputs
+    criteria, *_ = _rater(site, pass_of(site.base)).inputs
     assert criteria.text.splitlines() == [
         "1. A token knows its line",
         "   command: pytest -q tests/test_token.py",
         "2. The manual says so",
     ]
+
+
+@pytest.mark.req("A3", "A20")
+def test_evidence_is_shown_as_it_was_run_to_all_who_judge(site: Site) -> None:
+    asked, run = pass_of(site.base), executed().model_copy(update={"command": "a=1\n\nsh check.sh $a"})
+    proven = ("tests (passed): `python -m pytest`, exit code 0", "no new test passes with this change")
+    said = VerifierReturn.model_validate(VERIFICATION)
+    briefs = (
+        site.briefs.verifier(asked, 1, plan(), DIFF, [run], proven),
+        site.briefs.judge(asked, 1, plan(), DIFF, said, [run], proven),
+        site.briefs.rater(asked, 1, _criteria(site), DIFF, [run], proven),
+    )
+    for brief in briefs:
+        shown = {box.title: box.text for box in brief.inputs}
+        assert "      a=1\n      \n      sh check.sh $a\n" in shown["What the program ran, and how it ended"]
+        checks = shown["What the project's checks said about this tree, run by the program"]
+        assert checks.splitlines() == list(proven)
+
+
+@pytest.mark.req("A2", "A3")
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in ("self-audit", "fixer")])
+def test_everybody_reads_what_the_requirements_say(site: Site, name: str) -> None:
+    shown = "\n".join(box.text for box in MAKERS[name](site, pass_of(site.base)).inputs)
+    assert "tokens carry lines" in shown, "the roadmap says it"
+    serves_all = name not in ("executor", "mini-verifier", "debugger")  # the others see those of their task
+    assert ("the manual is read by people" in shown) == serves_all, "a specification says it"
 
 
 @pytest.mark.req("A8")
@@ -264,7 +301,7 @@ def test_a_part_is_judged_by_its_own_tasks(site: Site) -> None:
         assert "id: 05-01" not in texts["The plan"]
         assert "part of the phase" in brief.task
     with pytest.raises(UsageError, match="no phase 9"):
-        site.briefs.researcher(pass_of(site.base, phase="9"), 1, ())
+        site.briefs.researcher(pass_of(site.base, phase="9"), 1)
 
 
 def test_a_verification_of_what_was_there_before_has_no_plan_to_show(site: Site) -> None:

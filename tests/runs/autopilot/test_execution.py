@@ -10,7 +10,7 @@ from fairwitness.contracts.agents.dispatch import EnforcementTier
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
 from fairwitness.contracts.autopilot.vocabulary import FailureCategory
-from fairwitness.contracts.common.budgets import NO_CAP, BudgetCaps, Caps
+from fairwitness.contracts.common.budgets import NO_CAP, BudgetCaps, BudgetLevel, Caps
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Collision
 from fairwitness.ledger.verify import verify
@@ -99,7 +99,7 @@ def test_a_debugger_that_puts_everything_back_leaves_nothing_to_commit(yard: Yar
     yard.script(Role.EXECUTOR, FIRST, executed(), [create("src/token.py", "line = 1\n")])
     yard.script(Role.MINI_VERIFIER, CHECK, checked(passes=False))
     yard.script(Role.DEBUGGER, "p5-a-1-debug-1", MENDED, [create("src/token.py", "line = 0\n")])
-    yard.script(Role.MINI_VERIFIER, "p5-a-1-check-1", checked())
+    yard.script(Role.MINI_VERIFIER, "p5-a-1-check-1", checked(ran=False))
     yard.begin(node(files=["src/token.py"], script=None, criteria=[{"criterion": "it is", "command": "true"}]))
     assert (yard.work().done, yard.work().changed) == (True, ())
 
@@ -168,7 +168,10 @@ def test_a_budget_that_is_used_up_stops_the_graph_and_leaves_the_task_open(yard:
     yard.begin(node())
     worked = yard.work()
     assert not worked.done
-    assert (worked.halt or "").startswith("the budget is used up: the run may use 10 tokens")
+    assert worked.halt is not None
+    assert worked.halt.reason.startswith("the budget is used up: the run may use 10 tokens")
+    assert worked.halt.refused is not None
+    assert (worked.halt.refused.level, worked.halt.refused.cap) == (BudgetLevel.RUN, 10)
     assert attempted(yard.log, "p5-a", 1) is None
 
 
@@ -208,7 +211,7 @@ def test_what_a_cycle_mends_is_checked_too_and_may_be_anywhere_but_in_what_the_r
     item = PathItem(file="src/token.py", deficiency="the line is always 0", impact="+0.5")
     name = "p5-cycle"
     yard.script(Role.EXECUTOR, f"{name}-1", executed(name), [create("tests/test_token.py", "x = 1\n")])
-    yard.script(Role.MINI_VERIFIER, f"{name}-1-check-0", checked("token"))
+    yard.script(Role.MINI_VERIFIER, f"{name}-1-check-0", checked("token", ran=False))
     yard.begin(TaskNode(id=name, role=Role.EXECUTOR, items=(item,)))
     worked = yard.work(name)
     assert (worked.done, worked.changed) == (True, ("tests/test_token.py",))
@@ -235,7 +238,7 @@ def test_who_settles_a_conflict_is_another_call_and_its_result_is_run_again(yard
     yard.script(Role.EXECUTOR, "p5-a-1-help", executed(), [create("src/a.py", BAD)])
     worked = yard.work("p5-a", 1, "src/a.py", conflict=conflict)
     assert yard.ended()[2:] == ["p5-a-1-help"]
-    assert "marks of a conflict" in yard.prompt("p5-a-1-help")
+    assert "### Conflicts to resolve" in yard.prompt("p5-a-1-help")
     assert not worked.done, "the script fails on what it left"
 
 

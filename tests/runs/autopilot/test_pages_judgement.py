@@ -219,7 +219,7 @@ def test_a_confidence_diagnostic_for_people() -> None:
 | Check | Result | Details |
 | --- | --- | --- |
 | compile | pass | 0 errors |
-| lint | n/a (the project has none) | nothing was said |
+| lint | n/a (no command or check decides it) | nothing was said |
 | build | **fail** | module not found |
 | tests | pass | 42 passed |
 

@@ -77,14 +77,14 @@ A command that timed out, broke its bounds or was lost has shown nothing; it cou
 
 ## Automated checks
 
-Run by Fair Witness itself: compile: pass; tests: pass; lint: **fail**; build: n/a (the project has none).
+Run by Fair Witness itself: compile: pass; tests: pass; lint: **fail**; build: n/a (no command or check decides it).
 
 As the verifier has them:
 
 | Check | Result | Details |
 | --- | --- | --- |
 | compile | pass | 0 errors |
-| lint | n/a (the project has none) | nothing was said |
+| lint | n/a (no command or check decides it) | nothing was said |
 | build | **fail** | module not found |
 | tests | pass | 42 passed |
 
@@ -163,7 +163,7 @@ Run by Fair Witness itself, inside its bounds: this is evidence.
 
 ## Automated checks
 
-Run by Fair Witness itself: compile: pass; tests: pass; lint: **fail**; build: n/a (the project has none).
+Run by Fair Witness itself: compile: pass; tests: pass; lint: **fail**; build: n/a (no command or check decides it).
 
 As the verifier has them:
 
@@ -171,7 +171,7 @@ As the verifier has them:
 | --- | --- | --- |
 | compile | pass | 0 errors |
 | lint | pass | 0 errors |
-| build | n/a (the project has none) | nothing was said |
+| build | n/a (no command or check decides it) | nothing was said |
 | tests | **not reported** | the verifier says nothing about it |
 
 ## Acceptance criteria

@@ -79,8 +79,8 @@ def executed(name: str = "a", *claims: str, done: bool = True) -> dict[str, Any]
     return {"tasks_completed": completed, "tasks_failed": failed, "evidence": [evidence], "deviations": [SECRET]}
 
 
-def checked(name: str = "a", *, passes: bool = True) -> dict[str, Any]:
-    """What the check of a task returns."""
+def checked(name: str = "a", *, passes: bool = True, ran: bool = True) -> dict[str, Any]:
+    """What the check of a task returns; it ran the file's command, which its brief has to name, or only looked."""
     result = {
         "criterion": f"src/{name}.py is there",
         "status": "pass" if passes else "fail",
@@ -88,8 +88,10 @@ def checked(name: str = "a", *, passes: bool = True) -> dict[str, Any]:
         "command": f"test -e src/{name}.py",
         "command_output": "",
     }
-    ran = f"test -e src/{name}.py -> {'passed' if passes else 'it is hollow'}"
-    return {"pass": passes, "criteria_results": [result], "concerns": [], "commands_run": [ran]}
+    told = (
+        f"test -e src/{name}.py -> {'passed' if passes else 'it is hollow'}" if ran else f"cat src/{name}.py -> 1 line"
+    )
+    return {"pass": passes, "criteria_results": [result], "concerns": [], "commands_run": [told]}
 
 
 MENDED: dict[str, Any] = {"fixed": True, "changes": ["src/a.py"], "remaining_issues": [], "failure_categories": []}

@@ -46,6 +46,8 @@ from runs.dispatch.world import (
 from support.fixtures import edited
 
 ENDED = "dispatch:d-1:ended"
+TAKEN = edited(json.loads(json.dumps(REPORT)), "completion.evidence_summary", None)
+"""The report as it is recorded: what its signature fixes to null is there."""
 
 
 def spent(world: World, dispatch_id: str = "d-1") -> Amounts:
@@ -58,7 +60,7 @@ def spent(world: World, dispatch_id: str = "d-1") -> Amounts:
 def test_a_good_dispatch_stands_whole_on_record(world: World) -> None:
     done = world.run(builder(writes("src/shop.py", "price = 2\n")))
     assert done.outcome.status is OutcomeStatus.OK
-    assert done.outcome.answer == REPORT
+    assert done.outcome.answer == TAKEN
     assert done.changed == (ChangedPath(path="src/shop.py", change=PathChangeKind.MODIFIED, allowed=True),)
     assert world.events() == ["dispatch_started", "dispatch_finished"]
     ((step, agent, instance, status, count, retries, notes),) = world.rows(
@@ -75,7 +77,7 @@ def test_an_answer_is_a_claim_and_what_we_saw_is_an_observation(world: World) ->
     seen = world.ledger.observation(RUN, ENDED)
     assert claim is not None
     assert seen is not None
-    assert claim.body["answer"] == REPORT
+    assert claim.body["answer"] == TAKEN
     assert "answer" not in seen.detail["outcome"]
     assert (seen.holds, seen.tree, seen.detail["start_tree"]) == (True, done.tree, done.start_tree)
     assert done.tree != done.start_tree
@@ -355,7 +357,7 @@ def test_an_agent_that_acts_by_itself_is_refused_where_nothing_holds_it(world: W
     done = world.run(agent, tier=SandboxTier.LANDLOCK)
     assert (done.outcome.status, done.outcome.cause) == (OutcomeStatus.REFUSED, ErrorCause.PERMISSION_DENIED)
     assert agent.asked == []
-    assert world.run(builder(tier=tier), tier=SandboxTier.NAMESPACES, dispatch_id="d-2").outcome.answer == REPORT
+    assert world.run(builder(tier=tier), tier=SandboxTier.NAMESPACES, dispatch_id="d-2").outcome.answer == TAKEN
 
 
 def test_a_brief_that_does_not_fit_its_role_costs_nothing(world: World) -> None:

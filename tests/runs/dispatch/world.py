@@ -271,13 +271,15 @@ class World:
 def brief(role: Role = Role.IMPLEMENTER, dispatch_id: str = "d-1", scope: Scope = SCOPE) -> Brief:
     """A brief for a role of the feature pipeline."""
     spec = ROLES[role]
+    instance = spec.instances[0] if spec.instances else role.value
+    chosen = {} if spec.variants is None else {spec.variants.parameter: instance}
     return Brief(
         dispatch_id=dispatch_id,
         run_id=RUN,
         role=role,
-        instance=spec.instances[0] if spec.instances else role.value,
+        instance=instance,
         task="Do what is to be done.",
-        parameters=dict.fromkeys(spec.parameters, "task-01"),
+        parameters=dict.fromkeys(spec.parameters, "task-01") | chosen,
         scope=scope,
     )
 

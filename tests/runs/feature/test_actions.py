@@ -7,8 +7,8 @@ import pytest
 
 from fairwitness.contracts.common.decisions import Finish, Halt, Wait, WaitsFor
 from fairwitness.contracts.common.evidence import Phase
-from fairwitness.contracts.common.vocabulary import Severity
-from fairwitness.contracts.feature.events import DispatchStatus, FeatureRunResumed
+from fairwitness.contracts.common.vocabulary import Confidence, Severity
+from fairwitness.contracts.feature.events import Degradation, DispatchStatus, FeatureRunResumed
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.review import Category, Perspective
 from fairwitness.contracts.graph.orders import GraphEnd
@@ -107,19 +107,33 @@ def test_a_fix_is_a_graph_of_its_own_with_what_was_found(ground: Ground, tmp_pat
     run.play()
     graphs = graphs_of(run.context)
     assert [(graph.number, graph.kind, graph.iteration) for graph in graphs] == [(1, TASKS, 1), (2, FIX, 1)]
-    assert len(graphs[1].findings) == len(Perspective)
+    assert graphs[1].findings == ("architecture-guardian/F-1", "pragmatic-verifier/F-1")
+    run.close()
+
+
+@pytest.mark.req("P7", "P17")
+def test_reviews_of_which_no_look_was_seen_are_a_degradation_that_names_them(ground: Ground, tmp_path: Path) -> None:
+    run = PaperRun(ground, tmp_path / "run", Script(is_unseen=True))
+    taken = run.play()
+    (told,) = [each for each in run.context.state().degradations if each.kind is Degradation.UNSEEN_REVIEW]
+    assert all(perspective.value in told.detail for perspective in Perspective)
+    assert "their program may read files by itself" in told.detail
+    last = taken[-1].decision
+    assert isinstance(last, Finish)
+    assert last.confidence is Confidence.MEDIUM
     run.close()
 
 
 @pytest.mark.req("P9")
 def test_a_fix_that_cannot_be_merged_has_its_row_also_after_one_that_was(ground: Ground, tmp_path: Path) -> None:
-    again = Script(calls={**_OBJECTING, **_FAILING}, rows={f"{FIX_NODE}:3": Rows(merges=False)})
+    still = {f"step-7-2-{Perspective.PRAGMATIC.value}-1": _WRONG}
+    again = Script(calls={**_OBJECTING, **_FAILING, **still}, rows={f"{FIX_NODE}:3": Rows(merges=False)})
     run = PaperRun(ground, tmp_path / "run", again)
     run.play()
     context = run.context
     assert context.state().tasks[FIX_NODE].merged_attempt == 2
     context.write_event(FeatureRunResumed(from_step=Step.CODE_REVIEW.value))
-    assert begin_graph(context, FIX, [fix_node(["till/vouchers.py"])], 2, ("it is wrong",)) == 3
+    assert begin_graph(context, FIX, [fix_node(["till/vouchers.py"])], 2, ("pragmatic-verifier/F-1",)) == 3
     asyncio.run(run._carry(3))
     for _ in range(2):
         run._actions._note_red_merges(2)

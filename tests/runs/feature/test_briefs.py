@@ -26,7 +26,7 @@ from runs.feature.contexts import context as new_context
 from runs.feature.contexts import prompt_of, shown, store
 from support import demo_feature as demo
 
-FIRST_PAGE = "# Findings\n\nSEC-1: the receipt prints voucher codes in full\n"
+FINDINGS = PromptSection(title="Findings", text="- id: security-sentinel/SEC-1\n")
 DIFF = "--- a/till/payment.py\n+++ b/till/payment.py\n@@ -1 +1 @@\n-pay\n+pay with vouchers\n"
 MEMORY = "receipts-are-read-by-machine: a receipt is compared to the last space"
 LIE = "what an agent says of itself"
@@ -64,7 +64,7 @@ def brief_for(briefs: FeatureBriefs, context: FeatureContext, session: RecordedS
         case Role.SPEC:
             return briefs.spec(name, mode=context.order.mode, said=None)
         case Role.DESIGNER:
-            return briefs.designer(name, findings=(FIRST_PAGE,) if again else (), said=None)
+            return briefs.designer(name, findings=(FINDINGS,) if again else (), said=None)
         case Role.REVIEWER:
             scope = ReviewScope(answer["scope"])
             return briefs.reviewer(
@@ -73,12 +73,12 @@ def brief_for(briefs: FeatureBriefs, context: FeatureContext, session: RecordedS
                 scope,
                 answer["round"],
                 change=DIFF if scope is ReviewScope.CODE else None,
-                earlier=(FIRST_PAGE,) if answer["round"] > 1 else (),
+                earlier=(FINDINGS,) if answer["round"] > 1 else (),
             )
         case Role.PLANNER:
             failing = {"task-04": (PromptSection(title="Checks", text="tests: 1 failed"),)} if again else {}
             return briefs.planner(
-                name, mode="replan" if again else "initial", constraints=(), failing=failing, said=None
+                name, mode="replan" if again else "initial", findings=(), refused=(), failing=failing, said=None
             )
         case Role.IMPLEMENTER:
             before = (PromptSection(title="Checks", text="tests/test_receipt.py failed"),) if again else ()
@@ -137,11 +137,12 @@ def test_every_recorded_answer_is_taken_and_has_the_harness_s_own_header(story: 
         spec = ROLES[brief.role]
         assert spec.answer is not None
         assert form_of(spec.answer, brief.known).name == spec.answer
-        lying = with_known(session.answer, dict.fromkeys(brief.known, LIE))
+        header = {way: value for way, value in brief.known.items() if "[]" not in way}
+        lying = with_known(session.answer, dict.fromkeys(header, LIE))
         for said in (session.answer, lying):
             read = read_answer(session.closing_text, said, spec.answer, brief.known, spec.statuses)
             assert read.problems == (), brief.dispatch_id
-            assert {way: at(read.value, way) for way in brief.known} == brief.known
+            assert {way: at(read.value, way) for way in header} == header
             assert LIE not in str(read.value)
 
 
@@ -159,6 +160,7 @@ def test_a_signed_document_s_whole_header_is_known(story: Story) -> None:
         "completion.output_paths": [demo.LAYOUT.verification_report("task-01")],
         "agent_output.payload.task_id": "task-01",
         "agent_output.payload.run_id": "2026-02-26T14:30:00Z",
+        "agent_output.payload.artifact_evaluations[].artifact_path": demo.LAYOUT.implementation_report("task-01"),
     }
 
 
@@ -174,8 +176,8 @@ def test_everything_that_the_recorded_agents_do_is_within_their_reach(story: Sto
 def test_each_role_is_shown_exactly_its_documents(story: Story) -> None:
     _, asked = story
     research = [f"Research: {focus.value}" for focus in Focus]
-    notes = "Notes of earlier runs, which may be out of date"
-    four = ["A task of it"] * 4
+    notes = "Notes of earlier runs"
+    four = ["Task of the plan"] * 4
     expected = {
         (Role.INTAKE, 1): ["The request"],
         (Role.RESEARCHER, 1): ["The request", notes],
@@ -183,8 +185,8 @@ def test_each_role_is_shown_exactly_its_documents(story: Story) -> None:
         (Role.DESIGNER, 1): ["The specification", *research],
         (Role.DESIGNER, 2): ["The specification", *research, "Your design so far", "Findings"],
         (Role.REVIEWER, 1): ["The specification", "The design"],
-        (Role.REVIEWER, 2): ["The specification", "The design", "Findings of the round before"],
-        (Role.REVIEWER, 3): ["The plan", *four, "The change"],
+        (Role.REVIEWER, 2): ["The specification", "The design", "Findings"],
+        (Role.REVIEWER, 3): ["The request", "The specification", "The plan", *four, "The change"],
         (Role.PLANNER, 1): ["The specification", "The design"],
         (Role.PLANNER, 2): [
             "The specification",
@@ -199,9 +201,9 @@ def test_each_role_is_shown_exactly_its_documents(story: Story) -> None:
             "The change",
             "The implementer's report",
             "What the program ran",
-            "How the command of a criterion may begin; a path or test id may follow",
+            "How the command of a criterion may begin",
         ],
-        (Role.KNOWLEDGE, 1): ["The run"],
+        (Role.KNOWLEDGE, 1): ["The run", "The specification", "The design", "The plan"],
     }
     assert {key: titles(of(asked, *key)) for key in expected} == expected
     assert shown(of(asked, Role.PLANNER, 2), "task-04, which failed: Checks") == "tests: 1 failed"
@@ -234,9 +236,10 @@ def test_what_a_person_said_is_shown_to_whoever_is_asked_next(story: Story) -> N
         briefs.researcher("d", Focus.IMPACT, said=said),
         briefs.spec("d", mode=ApprovalMode.INTERACTIVE, said=said),
         briefs.designer("d", findings=(), said=said),
-        briefs.planner("d", mode="initial", constraints=("ARC-9 is open",), failing={}, said=said),
+        briefs.planner("d", mode="initial", findings=(FINDINGS,), refused=("ARC-9",), failing={}, said=said),
     ):
         assert shown(brief, "What a person said") == said
         assert said not in brief.task
-    assert shown(brief, "What the review of the design left open, which binds you") == "ARC-9 is open"
+    assert shown(brief, "Findings") == FINDINGS.text
+    assert shown(brief, "Why your last plan was refused") == "- ARC-9"
     assert "The plan so far" in titles(brief)

@@ -10,7 +10,7 @@ import pytest
 
 from fairwitness.agents.answer import read_answer
 from fairwitness.agents.roles import ROLES
-from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.tools import Role, Tool
 from fairwitness.contracts.feature.research import Focus
@@ -24,7 +24,7 @@ from runs.feature.contexts import context as new_context
 from runs.feature.contexts import prompt_of, shown, store
 from support import demo_feature as demo
 
-FIRST_PAGE = "# Findings\n\nSEC-1: the receipt prints voucher codes in full\n"
+FINDINGS = PromptSection(title="Findings", text="- id: security-sentinel/SEC-1\n")
 DIFF = "--- a/till/payment.py\n+++ b/till/payment.py\n@@ -1 +1 @@\n-pay\n+pay with vouchers\n"
 
 
@@ -41,7 +41,7 @@ def test_the_specification_cannot_say_who_chose(context: FeatureContext) -> None
     briefs = FeatureBriefs(context)
     alone = briefs.spec("d", mode=ApprovalMode.AUTONOMOUS, said=None, concerns=("Who keeps vouchers?",))
     watched = briefs.spec("d", mode=ApprovalMode.INTERACTIVE, said=None)
-    assert shown(alone, "Concern about the request") == "Who keeps vouchers?"
+    assert shown(alone, "Concerns about the request") == "- Who keeps vouchers?"
     assert (alone.scope.interactive, watched.scope.interactive) == (False, True)
     assert at_known(alone, log) == {"mode": "autonomous", "auto_selected": True, "selected_option": "proceed"}
     assert at_known(watched, log) == {"mode": "interactive", "auto_selected": False}
@@ -58,7 +58,7 @@ def at_known(brief: Brief, way: str) -> dict[str, Any]:
 @pytest.mark.req("P7")
 def test_a_fix_is_an_implementer_with_the_findings_as_its_task(context: FeatureContext, tmp_path: Path) -> None:
     briefs = FeatureBriefs(context)
-    brief = briefs.fixer("d", (FIRST_PAGE,), ("till/receipt.py",))
+    brief = briefs.fixer("d", (FINDINGS,), ("till/receipt.py",))
     assert (brief.role, brief.instance, brief.parameters) == (Role.IMPLEMENTER, FIX_NODE, {"task_id": FIX_NODE})
     assert [box.title for box in brief.inputs] == ["Findings"]
     assert brief.known["agent_output.payload.task_id"] == FIX_NODE
@@ -73,7 +73,7 @@ def test_nobody_is_asked_without_what_the_work_rests_on(context: FeatureContext)
         lambda: briefs.designer("d", findings=(), said=None),
         lambda: briefs.reviewer("d", sentinel, design, 1, change=None, earlier=()),
         lambda: briefs.reviewer("d", sentinel, code, 1, change=DIFF, earlier=()),
-        lambda: briefs.planner("d", mode="initial", constraints=(), failing={}, said=None),
+        lambda: briefs.planner("d", mode="initial", findings=(), refused=(), failing={}, said=None),
     )
     for ask in asks:
         with pytest.raises(UsageError, match="has no docs/feature/gift-vouchers/"):
@@ -94,7 +94,7 @@ def stored(context: FeatureContext, *roles: Role) -> FeatureContext:
 def test_a_replan_needs_the_plan_that_it_replaces(context: FeatureContext) -> None:
     briefs = FeatureBriefs(stored(context, Role.SPEC, Role.DESIGNER))
     with pytest.raises(UsageError, match=r"has no docs/feature/gift-vouchers/plan-output\.yaml"):
-        briefs.planner("d", mode="replan", constraints=(), failing={}, said=None)
+        briefs.planner("d", mode="replan", findings=(), refused=(), failing={}, said=None)
 
 
 @pytest.mark.req("P16")
@@ -104,8 +104,8 @@ def test_a_plan_that_was_killed_while_it_was_stored_can_be_asked_for_again(conte
     context.put(context.layout.task("task-01"), yaml_text.render(demo.TASKS[0].document()))
     modes: tuple[Literal["initial", "replan"], ...] = ("initial", "replan")
     for mode in modes:
-        brief = briefs.planner("d", mode=mode, constraints=(), failing={}, said=None)
-        assert [box.title for box in brief.inputs][2:] == ["The plan so far", "A task of it"]
+        brief = briefs.planner("d", mode=mode, findings=(), refused=(), failing={}, said=None)
+        assert [box.title for box in brief.inputs][2:] == ["The plan so far", "Task of the plan"]
     with pytest.raises(UsageError, match=r"has no docs/feature/gift-vouchers/tasks/task-02\.yaml"):
         briefs.reviewer("d", Perspective.SECURITY, ReviewScope.CODE, 1, change=DIFF, earlier=())
 

@@ -124,7 +124,7 @@ def test_notes_and_the_attempt_before_are_boxed(context: FeatureContext, tmp_pat
     assert [(box.title, box.text) for box in brief.inputs[-2:]] == [
         ("Checks", "tests: 2 failed"),
         (
-            "Notes of earlier runs, which may be out of date",
+            "Notes of earlier runs",
             "- all-tests: run them all\n- receipts: read by machine",
         ),
     ]

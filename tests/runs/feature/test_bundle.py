@@ -71,7 +71,7 @@ Assembled by Fair Witness from its ledger: executed checks, things it saw, and c
 
 **Medium**: it may be committed; read the reasons and skim the change.
 
-- at most Medium: the run continued with less: single model
+- at most Medium: the run was degraded: single model
 
 ## 2. Verification
 

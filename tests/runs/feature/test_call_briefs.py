@@ -6,19 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from fairwitness.contracts.common.decisions import Advance
+from fairwitness.contracts.agents.dispatch import PromptSection
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.feature.events import ApprovalAnswered, Degradation, Degraded, ReplanStarted
 from fairwitness.contracts.feature.facts import GateChoice, HumanGate, Step
-from fairwitness.contracts.feature.review import Perspective
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.errors import InternalError
+from fairwitness.kit import yaml_text
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.feature_routes import CALLS_OF
 from fairwitness.runs.feature.briefs import FeatureBriefs
-from fairwitness.runs.feature.call_briefs import brief_of, code_findings, said_so_far, summary_of
+from fairwitness.runs.feature.call_briefs import brief_of, said_so_far, summary_of
 from fairwitness.runs.feature.context import FeatureContext, write_events
-from fairwitness.runs.feature.decisions import DECISION, answered
+from fairwitness.runs.feature.decisions import answered
+from fairwitness.runs.feature.findings import open_findings
 from fairwitness.runs.shared.sections import CHANGE
 from runs.feature.contexts import context as made
 from runs.feature.contexts import shown
@@ -45,6 +47,10 @@ def _brief(context: FeatureContext, call: PlannedCall) -> object:
 
 def _titles(context: FeatureContext, call: PlannedCall) -> list[str]:
     return [box.title for box in brief_of(context, FeatureBriefs(context), call, context.order.base_commit).inputs]
+
+
+def _inputs(context: FeatureContext, call: PlannedCall) -> tuple[PromptSection, ...]:
+    return brief_of(context, FeatureBriefs(context), call, context.order.base_commit).inputs
 
 
 ROLES = {
@@ -114,8 +120,8 @@ def test_a_designer_is_shown_the_findings_of_the_review(context: FeatureContext)
     for session in demo.DESIGN_REVIEWS:
         played(context, session)
     after = _titles(context, call_)
-    assert [title for title in after if title not in before and "so far" not in title] == ["Findings"] * 3
-    assert code_findings(context) == ()
+    assert [title for title in after if title not in before and "so far" not in title] == ["Findings"]
+    assert open_findings(context, ReviewScope.CODE) == ()
 
 
 @pytest.mark.req("P7")
@@ -159,25 +165,24 @@ def test_a_planner_whose_plan_was_refused_is_told_why(context: FeatureContext) -
             context, FeatureBriefs(context), _call(Step.PLAN, "planner", number=2), context.order.base_commit
         ).inputs
     )
-    assert "Your last plan was refused. plan-output.yaml: agent_output.payload.total_tasks" in texts
+    assert "- plan-output.yaml: agent_output.payload.total_tasks" in texts
     fresh = brief_of(context, FeatureBriefs(context), _call(Step.PLAN, "planner"), context.order.base_commit)
     assert "was refused" not in "".join(box.text for box in fresh.inputs)
     assert fresh.parameters["mode"] == "initial"
 
 
 @pytest.mark.req("P7", "P8")
-def test_what_the_review_left_open_binds_the_planner(context: FeatureContext) -> None:
-    decision = Advance(reason="on", to="step-4", constraints=("Mask every code.",))
-    without = Advance(reason="on", to="step-5")
-    for number, each in enumerate((decision, without), start=1):
-        detail: dict[str, object] = {"decision": each.plain()}
-        context.write(
-            lambda record, number=number, detail=detail: record.observation(  # type: ignore[misc]  # defaults bind the loop's values
-                context.observation(f"{DECISION}:{number}", DECISION, "advance", detail)
-            )
-        )
-    brief = brief_of(context, FeatureBriefs(context), _call(Step.PLAN, "planner"), context.order.base_commit)
-    assert "Mask every code." in "".join(box.text for box in brief.inputs)
+def test_what_the_review_left_open_binds_the_planner_though_it_was_outvoted(context: FeatureContext) -> None:
+    for session in demo.DESIGN_REVIEWS:
+        played(context, session)
+    planner = _call(Step.PLAN, "planner")
+    (section,) = [box for box in _inputs(context, planner) if box.title.startswith("Open findings of the design")]
+    (told,) = yaml_text.parse(section.text)
+    said = demo.DESIGN_REVIEWS[0].answer["findings"][0]
+    assert told == said | {"id": "security-sentinel/SEC-1"}, "the whole finding, as data"
+    for session in demo.DESIGN_REVIEWS_AGAIN:
+        played(context, session)
+    assert "SEC-1" not in "".join(box.text for box in _inputs(context, planner)), "its reviewer says it is addressed"
 
 
 @pytest.mark.req("P9")

@@ -23,7 +23,7 @@ from fairwitness.contracts.common.vocabulary import Assessment, Size
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.errors import NotReady, UsageError
 from fairwitness.rules.gates import verification_sufficient
-from fairwitness.runs.feature.evidence import judge
+from fairwitness.runs.feature.evidence import judge_report
 from fairwitness.verify.model import VerificationStopped
 from verify.subjects import RUN, World, branch, make
 
@@ -112,7 +112,7 @@ def judged(
     stop: threading.Event | None = None,
 ) -> tuple[str, ...]:
     sides = {"base": here.side("main"), "head": here.side(head)}
-    return judge(here.deps, RUN, TASK, round_, criteria, said, **sides, stop=stop or threading.Event())
+    return judge_report(here.deps, RUN, TASK, round_, criteria, said, **sides, stop=stop or threading.Event())
 
 
 def rows(here: World, round_: int = 1) -> dict[str, CheckRow]:
@@ -300,7 +300,7 @@ POINTS = (
     "verify.ran.criterion-2",
     "verify.recorded.criterion-2",
     "ledger.record.linked#3",
-    "feature.criteria",
+    "criteria.judged",
 )
 
 

@@ -10,7 +10,7 @@ from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.demo.sessions import RecordedCall
 from fairwitness.errors import NotReady
 from fairwitness.ledger.verify import verify
-from fairwitness.runs.feature.evidence import judge
+from fairwitness.runs.feature.evidence import judge_report
 from git.person import Person
 from support import demo_feature as demo
 from verify.subjects import RUN, World
@@ -57,7 +57,7 @@ def test_the_demos_criteria_are_met_by_its_code_and_not_by_its_lie(tmp_path: Pat
             def judged(task: demo.Task, head: str, round_: int) -> tuple[str, ...]:
                 criteria = [each.text for each in task.criteria]
                 sides = {"base": here.side("main"), "head": here.side(head)}
-                return judge(
+                return judge_report(
                     here.deps, RUN, task.id, round_, criteria, report_of(task), **sides, stop=threading.Event()
                 )
 

@@ -40,7 +40,9 @@ class Bench:
         assert plan is not None
         enter(self.context, Step.IMPLEMENT)
         begin_graph(self.context, TASKS, nodes_of(self.context, plan), 1)
-        begin_graph(self.context, FIX, [fix_node(["till/money.py"])], 1, ("A finding.",))
+        for review in demo.CODE_REVIEWS["honest"]:
+            played(self.context, review)
+        begin_graph(self.context, FIX, [fix_node(["till/money.py"])], 1, ("architecture-guardian/ARC-1",))
 
     def order(self, node: str = TASK, **differs: Any) -> AttemptOrder:
         number = 2 if node == FIX_NODE else 1
@@ -114,7 +116,7 @@ def test_a_budget_that_is_used_up_stops_the_graph_and_not_only_the_task(bench: B
     worked = bench.work(bench.order())
     assert not worked.done
     assert worked.halt is not None
-    assert worked.halt.startswith("the budget")
+    assert worked.halt.reason.startswith("the budget")
 
 
 @pytest.mark.req("P9")

@@ -19,7 +19,6 @@ from fairwitness.runs.feature.tasks import (
     FIX_NODE,
     TASKS,
     begin_graph,
-    changed_files,
     fix_node,
     graphs_of,
     is_waived,
@@ -33,6 +32,7 @@ from fairwitness.runs.feature.tasks import (
     waiver_of,
 )
 from fairwitness.runs.graph.log import GRAPH, GraphLog
+from fairwitness.runs.shared.criteria import changed_files
 from runs.feature.contexts import context as made
 from runs.feature.git_runs import dies
 from runs.feature.run_events import ask, attempt, enter, played, reopened, resume

@@ -18,8 +18,8 @@ from fairwitness.contracts.forge.events import ForgeRunResumed
 from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.errors import UsageError
 from fairwitness.rules.next_forge_move import ForgeMoveKind, next_move
-from fairwitness.runs.forge.captain import NOBODY
 from fairwitness.runs.forge.change_requests import request_of, request_state
+from fairwitness.runs.forge.log import NOBODY
 from fairwitness.runs.forge.plan_files import approve, read_plan, write_plan
 from runs.forge.planroom import ADA, RUN, PlanRoom, added, as_plan, node, planned, rejected
 
@@ -163,7 +163,7 @@ def test_an_answer_that_is_no_plan_ends_the_run_after_the_second_time(context: P
     context.plan()
     assert context.ended() == ["captain-1", "captain-1-try-2"]
     assert context.types() == ["run.failed"]
-    assert context.said("run.failed")["reason"].startswith("the captain brought no plan: invalid_answer: dag.nodes")
+    assert context.said("run.failed")["reason"].startswith("the captain brought no plan: invalid_answer: dag: ")
     head = context.ledger.head(RUN)
     context.plan()
     assert context.ledger.head(RUN) == head

@@ -224,7 +224,7 @@ def test_nothing_is_written_through_a_link_or_onto_what_is_no_plain_file(refiner
 def test_a_request_is_noted_as_pending_and_has_to_be_returned(refinery: Refinery) -> None:
     told = refinery.call(Tool.EMIT_CR, **REQUEST)
     assert told.startswith("noted as cr-001, and pending")
-    assert "Return it under change_requests, too" in told
+    assert "It is part of your answer" in told
     refinery.call(Tool.EMIT_CR, **{**REQUEST, "title": "Another", "affected_tasks": ()})
     first, second = refinery.wanted
     assert first.plain() == {

@@ -51,7 +51,7 @@ def test_a_second_attempt_is_told_what_happened_to_the_first(shop: Workshop) -> 
     shop.tell(*failed(shop.log.run().nodes["task-001"], "tests failed", MOMENT))
     shop.script(Role.WORKER, "task-001-2", [create("src/a.py")])
     shop.work("task-001", 2)
-    assert "tests failed" in shop.prompt("task-001-2").split("### What happened to the attempt before")[1]
+    assert "tests failed" in shop.prompt("task-001-2").split("### Earlier attempts")[1]
 
 
 @pytest.mark.req("F3")
@@ -65,7 +65,7 @@ def test_after_a_failed_check_a_second_attempt_gets_its_output_and_the_change(sh
     shop.script(Role.WORKER, "task-001-2", [create("src/a.py")])
     shop.work("task-001", 2)
     _, told = shop.prompt("task-001-2").split("### Checks that failed in the last attempt")
-    checks, change = told.split("### The change of the last attempt, which was discarded")
+    checks, change = told.split("### The change that failed")
     assert "exit code 1" in checks
     assert "the sum is 4" in checks
     assert "-3\n+4\n" in change
@@ -108,7 +108,7 @@ def test_whoever_settles_a_conflict_is_a_throwaway_worker_without_a_file_of_its_
     assert worked.done
     prompt = shop.prompt("task-001-1-help")
     assert "Settle the conflict" in prompt
-    assert "### Files with conflict marks" in prompt
+    assert "### Conflicts to resolve" in prompt
     assert shop.ledger.observations(shop.log.run_id, WALKTHROUGH) == ()
     assert not shop.store.exists(shop.layout.walkthrough("task-001", 1))
 
@@ -119,7 +119,7 @@ def test_a_run_without_budget_stops(shop: Workshop) -> None:
     shop.script(Role.WORKER, "task-001-1")
     worked = shop.work("task-001")
     assert worked.halt is not None
-    assert worked.halt.startswith("the budget is used up")
+    assert worked.halt.reason.startswith("the budget is used up")
 
 
 def refinery(shop: Workshop) -> tuple[MergeMember, ...]:

@@ -14,6 +14,7 @@ from fairwitness.agents.cassette_file import name_of
 from fairwitness.app.assembly.parts import DispatchDepsFactory, prover
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import NO_CAPS, BudgetCaps
+from fairwitness.contracts.common.criteria import CriterionJudgement
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.policy import RetryPolicy
@@ -40,12 +41,16 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch import DispatchDeps, Dispatched
 from fairwitness.runs.dispatch.budget_account import ENDED, STARTED
 from fairwitness.runs.dispatch.records import ended
+from fairwitness.runs.forge.criteria import TaskCriteria
+from fairwitness.runs.forge.joins import Joins
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.worker import ForgeWorker
 from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.sandbox.runner import Runner
 from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.verify.subject import VerifyDeps
 from git.person import Person
 from runs.dispatch.world import Ticking
 from support.agent_calls import caller_of, maker_of, verify_deps_of
@@ -134,6 +139,7 @@ def plan() -> ForgePlan:
             type=node.agentType,
             dependencies=node.dependencies,
             acceptance_criteria=("it is done",),
+            evidence=(CriterionJudgement(criterion="it is done", command="sh check.sh"),),
             estimated_complexity=TaskComplexity.SMALL,
             status=NodeState.PENDING,
             branch=None,
@@ -256,12 +262,17 @@ class Workshop:
 
     def prove(self, node: str, attempt: int, *, base: str, head: str) -> Proof:
         """Verifies an attempt as a run does, in a real sandbox."""
-        state, settings = self.root / "state", self.log.settings()
-        deps = verify_deps_of(self.worktrees, self.ledger, state, real_runner(), settings, Ticking())
-        return prover(deps, RUN)(node, attempt, base=base, head=head, declared=None, stop=threading.Event())
+        return prover(self._verify_deps(real_runner()), RUN)(
+            node, attempt, base=base, head=head, declared=None, stop=threading.Event()
+        )
+
+    def _verify_deps(self, runner: Runner) -> VerifyDeps:
+        return verify_deps_of(self.worktrees, self.ledger, self.root / "state", runner, self.log.settings(), Ticking())
 
     def worker(self) -> ForgeWorker:
-        return ForgeWorker(self.caller, self.log, self.store)
+        criteria = TaskCriteria(self._verify_deps(self.runner), self.log)
+        joins = Joins(self.repository, self.worktrees.shadow, self.log)
+        return ForgeWorker(self.caller, self.log, self.store, self.repository, criteria, joins)
 
     def work(self, node: str, attempt: int = 1, *conflicts: str, **more: Any) -> Worked:
         """One attempt of a node by its recorded agent."""

@@ -6,6 +6,7 @@ and what is told of it the process may die.
 
 from collections.abc import Sequence
 
+from fairwitness.contracts.common.budgets import BudgetHalt, BudgetLevel, OverBudget, Resource
 from fairwitness.contracts.graph.orders import (
     AttemptOrder,
     AttemptStart,
@@ -24,8 +25,11 @@ from support.graph.sim_faults import Fault
 from support.graph.sim_ground import Ground
 from support.graph.sim_journal import Trouble
 
-BUDGET_USED_UP = "the budget is used up"
-TAKEN_OUT = "somebody took merged work out of the target"
+BUDGET_USED_UP = BudgetHalt(
+    reason="the budget is used up",
+    refused=OverBudget(level=BudgetLevel.RUN, what=Resource.TOKENS, cap=5, used=5, asked=1),
+)
+TAKEN_OUT = "merged work was removed from the target"
 
 
 class SimBench:
@@ -49,7 +53,7 @@ class SimBench:
         if order.branch not in ground.answers:
             if ground.budget == 0:
                 await ground.weather.breath()
-                return Worked(done=False, changed=None, reason=BUDGET_USED_UP, halt=BUDGET_USED_UP)
+                return Worked(done=False, changed=None, reason=BUDGET_USED_UP.reason, halt=BUDGET_USED_UP)
             ground.watch.pays(order, ground.weather.crashes)
             if ground.budget is not None:
                 ground.budget -= 1

@@ -23,7 +23,7 @@ MOMENT = "2026-02-26T14:30:00Z"
 CHECK = """\
 if test -e slow; then sleep 2; fi
 # every part that stands in the catalogue is good, and the newest is one of them
-for part in parts/*; do
+for part in ${*:-parts/*}; do
   grep -qx good "$part" || { echo "$part is no good"; exit 1; }
 done
 newest=$(cat newest)

@@ -50,7 +50,9 @@ class PaperCaller(AgentCaller):
         for call in calls:
             await call()
 
-    async def ask_once(self, brief: Brief, position: DispatchPosition, commit: str) -> Dispatched:
+    async def ask_once(
+        self, brief: Brief, position: DispatchPosition, commit: str, *, equip: Equip | None = None
+    ) -> Dispatched:
         """Without a worktree."""
         return adopt(self.context, brief) or await self.dispatch(brief, position, Path(), commit)
 
@@ -117,6 +119,7 @@ class PaperCaller(AgentCaller):
             raw_text="",
             asked=1,
             usage=usage,
+            opened=0 if self._script.is_unseen else 1,
             model="model" if self._script.is_one_model else f"model-of-{brief.instance}",
             duration_ms=1,
         )

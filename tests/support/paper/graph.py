@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from fairwitness.contracts.common.budgets import BudgetHalt
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import Execution, Phase, SandboxTier
 from fairwitness.contracts.common.vocabulary import Assessment
@@ -115,6 +116,9 @@ class PaperEvidence(AttemptEvidence):
             rows = self._script.rows_of(order.node, order.attempt)
             write_rows(self._paper, order.node, order.attempt, attempt.tree, rows)
 
+    def measure(self, order: AttemptOrder, attempt: RecordedAttempt) -> None:
+        """There are no lines to be counted."""
+
     def change(self, attempt: RecordedAttempt) -> str:
         return "(on paper)"
 
@@ -135,7 +139,7 @@ class PaperEvidence(AttemptEvidence):
         stop: threading.Event,
     ) -> tuple[str, ...]:
         """Without a report nobody has judged a criterion."""
-        names = required_checks(document, (), is_waived=False)
+        names = required_checks(document.task.acceptance_criteria, (), is_waived=False)
         rows = self._script.rows_of(order.node, order.attempt)
         write_rows(
             self._paper, order.node, order.attempt, attempt.tree, rows, required=names if report is not None else ()
@@ -177,7 +181,8 @@ class PaperGraph:
             merged=merged,
             exhausted=failed,
             stranded=waiting,
-            reason=halt,
+            reason=None if halt is None else halt.reason,
+            halt=halt,
         )
 
     def _next(self) -> DagNode | None:
@@ -188,7 +193,7 @@ class PaperGraph:
                 return node
         return None
 
-    async def _attempt(self, node: DagNode, number: int) -> str | None:
+    async def _attempt(self, node: DagNode, number: int) -> BudgetHalt | None:
         context, runner = self._context, self._runner
         order = AttemptOrder(
             run_id=context.run_id,

@@ -90,6 +90,8 @@ class Script:
     """What a person answers at a gate, time after time; then what is offered first."""
     is_one_model: bool = False
     """Whether all agents are the same model."""
+    is_unseen: bool = False
+    """Whether nothing that an agent opened was seen."""
     sandbox: SandboxTier = SandboxTier.NAMESPACES
     resumes: int = 0
     """How often somebody resumes the run when it has stopped and may go on."""

@@ -19,9 +19,7 @@ def _relative(path: str, info: ValidationInfo) -> str:
     return str(info.context(path)) if info.context is not None else path
 
 
-PathArgument = Annotated[
-    str, Field(max_length=4096, description="Path from the worktree's root on."), AfterValidator(_relative)
-]
+PathArgument = Annotated[str, Field(max_length=4096), AfterValidator(_relative)]
 Body = Annotated[str, Field(max_length=FILE_LIMIT)]
 Words = Annotated[str, Field(min_length=1, max_length=20_000)]
 Line = Annotated[int, Field(ge=1)]
@@ -49,7 +47,7 @@ class ReadFile(_OnPath):
     """A file, or some lines of it."""
 
     start_line: Line = 1
-    end_line: Line | None = Field(default=None, description="The last line; left out, as many as fit.")
+    end_line: Line | None = None
 
 
 class ListDir(_OnPath):
@@ -61,18 +59,18 @@ class ListDir(_OnPath):
 class GrepSearch(_OnPath):
     """A text or a pattern, and where to look."""
 
-    query: Annotated[str, Field(min_length=1, max_length=1000, description="What a line must hold.")]
-    is_regex: bool = Field(default=False, description="Whether the query is a regular expression of Python.")
+    query: Annotated[str, Field(min_length=1, max_length=1000)]
+    is_regex: bool = Field(default=False, description="Python syntax.")
     ignore_case: bool = False
     path: PathArgument = "."
-    include: str = Field(default="", max_length=500, description="Only files that fit this glob, such as *.py.")
+    include: str = Field(default="", max_length=500, description="A glob, such as *.py.")
     max_results: Results = 100
 
 
 class FileSearch(Arguments):
     """A glob."""
 
-    pattern: Annotated[str, Field(min_length=1, max_length=500, description="A glob, such as src/**/*.py or *.toml.")]
+    pattern: Annotated[str, Field(min_length=1, max_length=500, description="A glob: src/**/*.py")]
     max_results: Results = 200
 
 
@@ -85,9 +83,7 @@ class CreateFile(_OnPath):
 class ReplaceString(_OnPath):
     """One place in one file."""
 
-    old_string: Annotated[
-        Body, Field(min_length=1, description="Exactly as in the file, where it must occur only once.")
-    ]
+    old_string: Annotated[Body, Field(min_length=1)]
     new_string: Body
 
 
@@ -103,7 +99,7 @@ class MultiReplace(Arguments):
 class RunInTerminal(Arguments):
     """A command line."""
 
-    command: Annotated[str, Field(min_length=1, max_length=10_000, description="One program and its arguments.")]
+    command: Annotated[str, Field(min_length=1, max_length=10_000)]
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -122,10 +118,8 @@ class RunInTerminal(Arguments):
 class RunCheck(Arguments):
     """One of the project's checks, or a part of it."""
 
-    check: Annotated[str, Field(min_length=1, max_length=120, description="The name of the check.")]
-    path: Annotated[
-        str | None, Field(max_length=500, description="Only this file, folder or test, if the check can be narrowed.")
-    ] = None
+    check: Annotated[str, Field(min_length=1, max_length=120)]
+    path: Annotated[str | None, Field(max_length=500, description="Only this file, folder or test.")] = None
 
 
 class TerminalOutput(Arguments):
@@ -188,7 +182,7 @@ class Note(Arguments):
 class StartAgent(Arguments):
     """A helper and its task."""
 
-    agent: Annotated[str, Field(min_length=1, max_length=100, description="The role to start.")]
+    agent: Annotated[str, Field(min_length=1, max_length=100)]
     task: Words
 
     def judged(self) -> dict[str, Any]:

@@ -9,56 +9,55 @@ from fairwitness.agents.toolset.arguments import ARGUMENTS
 from fairwitness.agents.toolset.model import ToolSpec
 from fairwitness.agents.toolset.plain import one_line
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
-from fairwitness.rules.tool_policy import runnable
 
 _WRITES = frozenset({Tool.CREATE_FILE, Tool.REPLACE_STRING, Tool.MULTI_REPLACE})
 _LISTED = 30
+_UNSAID = frozenset(
+    {"title", "default", "additionalProperties", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"}
+)
 
 WORDS: Mapping[Tool, str] = {
-    Tool.READ_FILE: "Read a text file. Each line is shown with its number and a tab, which are not part of the file.",
-    Tool.LIST_DIR: "List the names in a folder.",
-    Tool.GREP_SEARCH: "Find lines by a text or a regular expression. Files that git ignores are passed over.",
+    Tool.READ_FILE: "Read a text file. Line numbers and tabs are added.",
+    Tool.LIST_DIR: "List a folder.",
+    Tool.GREP_SEARCH: "Find lines in files that git does not ignore.",
     Tool.SEMANTIC_SEARCH: "Find code by what it is about.",
-    Tool.FILE_SEARCH: "Find files by a glob. Files that git ignores are passed over.",
-    Tool.CREATE_FILE: "Write a whole file, with the folders it needs; what stood there before is replaced.",
+    Tool.FILE_SEARCH: "Find files that git does not ignore.",
+    Tool.CREATE_FILE: "Write a whole file, new or existing.",
     Tool.REPLACE_STRING: "Replace a text that occurs exactly once in a file.",
-    Tool.MULTI_REPLACE: "Make several replacements, each of a text that occurs exactly once: all of them or none.",
-    Tool.RUN_IN_TERMINAL: (
-        "Run one program with its arguments at the worktree's root. There is no shell: no pipes, no redirection, "
-        "no variables, no second command."
-    ),
+    Tool.MULTI_REPLACE: "Make several such replacements: all or none.",
+    Tool.RUN_IN_TERMINAL: "Run one program at the worktree's root. No shell: no pipe, no redirection, no variable.",
     Tool.TERMINAL_OUTPUT: "Show lines of the last command's output.",
-    Tool.GET_ERRORS: "Show what the project's own checkers say about files, or about everything.",
+    Tool.GET_ERRORS: "Show what the project's checkers say.",
     Tool.MEMORY: "Keep a note for later runs.",
-    Tool.ASK_QUESTIONS: "Ask the person who started this.",
+    Tool.ASK_QUESTIONS: "Ask the person who started the run.",
     Tool.LIST_USAGES: "List where a name is used.",
     Tool.AGENT: "Start a helper and wait for its answer.",
-    Tool.QUERY_LEDGER: "Ask the ledger of evidence with one SELECT.",
-    Tool.QUERY_MAP: "Ask the map of the repository about its structure.",
+    Tool.QUERY_LEDGER: "Query the ledger of this run with one SELECT.",
+    Tool.QUERY_MAP: "Ask about the structure of the code.",
     Tool.READ_SUBTASKS: "Show the subtasks of this task.",
     Tool.WRITE_SUBTASK: "Write a subtask.",
-    Tool.MERGE_BRANCHES: "Merge branches into the one under work, in order.",
-    Tool.RUN_TESTS: "Run the project's tests on the merged tree.",
+    Tool.MERGE_BRANCHES: "Show whether branches are in your worktree, and which files are in conflict.",
+    Tool.RUN_TESTS: "Run all checks of the project on your files.",
     Tool.FIX_CONFLICT: "Write a conflicting file as it should be.",
     Tool.EMIT_CR: "Ask for a change of the plan.",
-    Tool.RUN_CHECK: (
-        "Run a check of this project on the files as they are now, exactly as your work will be judged, and show what "
-        "fails."
-    ),
+    Tool.RUN_CHECK: "Run a check of the project on your files, exactly as they will be judged.",
 }
 
 
-def offer(tool: Tool, role: Role, scope: Scope) -> ToolSpec:
-    """Return a tool with what this role may do with it in this scope."""
-    words = WORDS[tool]
+def is_usable(tool: Tool, role: Role, scope: Scope) -> bool:
+    """Return whether a role can do anything with a tool in this scope; a tool of no use is not offered."""
     if tool in _WRITES:
-        words += f" You may write: {_listed(writable(role, scope))}."
-    elif tool is Tool.RUN_IN_TERMINAL:
-        words += f" You may run: {', '.join(runnable(POLICIES[role]))}."
-    elif tool is Tool.RUN_CHECK:
+        return bool(writable(role, scope))
+    if tool is Tool.RUN_CHECK:
+        return bool(scope.checks)
+    return scope.interactive if tool is Tool.ASK_QUESTIONS else True
+
+
+def offer(tool: Tool, role: Role, scope: Scope) -> ToolSpec:
+    """Return a tool as a model is shown it. What a role may write, run and start is in its prompt."""
+    words = WORDS[tool]
+    if tool is Tool.RUN_CHECK:
         words += f" The checks: {_listed(scope.checks)}."
-    elif tool is Tool.AGENT:
-        words += f" You may start: {_listed(sorted(POLICIES[role].spawns))}."
     return ToolSpec(tool.value, words, schema(tool))
 
 
@@ -92,7 +91,10 @@ def _schema(tool: Tool) -> dict[str, Any]:
 
 
 def _simple(value: Any, shared: Mapping[str, Any]) -> Any:
-    """Return a schema without references, titles and nulls: some model interfaces refuse them, none needs them."""
+    """Return a schema without references, titles and nulls, which some model interfaces refuse, and without limits.
+
+    Each call is validated here: a model that exceeds a limit is told which one.
+    """
     if isinstance(value, list):
         return [_simple(each, shared) for each in value]
     if not isinstance(value, dict):
@@ -104,4 +106,10 @@ def _simple(value: Any, shared: Mapping[str, Any]) -> Any:
     choices = [choice for choice in value.get("anyOf", ()) if choice != {"type": "null"}]
     if len(choices) == 1:
         value = {**{key: each for key, each in value.items() if key not in ("anyOf", "default")}, **choices[0]}
-    return {key: _simple(each, shared) for key, each in value.items() if not (key == "title" and isinstance(each, str))}
+    return {
+        key: {name: _simple(field, shared) for name, field in each.items()}
+        if key == "properties"
+        else _simple(each, shared)
+        for key, each in value.items()
+        if key not in _UNSAID
+    }

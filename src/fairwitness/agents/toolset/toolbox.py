@@ -25,7 +25,7 @@ from fairwitness.agents.toolset.model import (
     ToolSource,
     ToolSpec,
 )
-from fairwitness.agents.toolset.offers import offer
+from fairwitness.agents.toolset.offers import is_usable, offer
 from fairwitness.agents.toolset.plain import PathVeil, one_line
 from fairwitness.agents.toolset.search import file_search, grep_search
 from fairwitness.agents.toolset.terminal import Terminal
@@ -85,6 +85,7 @@ class Toolbox:
         self.surroundings = surroundings
         self._terminal = Terminal(worktree, runner, surroundings, writable=POLICIES[role].source)
         self._denials: list[Denial] = []
+        self._ran: list[str] = []
         self._files, self._commands = asyncio.Semaphore(1), asyncio.Semaphore(COMMANDS_AT_ONCE)
         self._pool = ThreadPoolExecutor(max_workers=1 + COMMANDS_AT_ONCE, thread_name_prefix="fairwitness-tools")
         self._working: dict[asyncio.Future[str], threading.Event] = {}
@@ -95,9 +96,15 @@ class Toolbox:
         """All denials so far."""
         return tuple(self._denials)
 
+    @property
+    def ran(self) -> tuple[str, ...]:
+        """The commands and the names of checks that were allowed to run so far."""
+        return tuple(self._ran)
+
     def offered(self) -> tuple[ToolSpec, ...]:
-        """Return the tools of the role that can be answered; a model is shown no others."""
-        return tuple(offer(tool, self.role, self.scope) for tool in Tool if self._has(tool))
+        """Return the tools of the role that can be answered and are of use here; a model is shown no others."""
+        usable = (tool for tool in Tool if self._has(tool) and is_usable(tool, self.role, self.scope))
+        return tuple(offer(tool, self.role, self.scope) for tool in usable)
 
     def judge(self, call: ToolCall, *, target: str = "") -> Allowed | ToolRefusal:
         """Return whether the role may make a call, and record a denial; `target` replaces the one of the call."""
@@ -162,6 +169,10 @@ class Toolbox:
             raise ToolFailed(f"{name} is not available here")
         arguments = given.read_arguments(tool, args, self._veil.relative)
         self._require(given.as_judged(tool, arguments))
+        if isinstance(arguments, given.RunInTerminal):
+            self._ran.append(arguments.command)
+        if isinstance(arguments, given.RunCheck):
+            self._ran.append(arguments.check)
         if tool in self._sources:
             return await self._from_source(tool, arguments)
         if isinstance(arguments, given.RunInTerminal) and self._git is not None and arguments.argv[0] == "git":

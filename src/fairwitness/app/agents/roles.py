@@ -6,7 +6,7 @@ from typing import Any
 
 from fairwitness.agents.prompt_text import words_of
 from fairwitness.agents.roles import ROLES
-from fairwitness.agents.schema_text import explain, form_of
+from fairwitness.agents.schema_text import explain, form_of, unasked_fields
 from fairwitness.app.assembly.agent_choice import Prober, instance_of, settings_of
 from fairwitness.app.assembly.models import is_priced, prices_of, route_of
 from fairwitness.app.settings.agents import choose, role_named
@@ -83,8 +83,8 @@ def show_role(name: str, where: Path) -> ShownRole:
         words=words_of(spec.prompt),
         tools={tool.value: level.value for tool, level in has.items() if level is not Access.DENIED},
         commands=tuple(" ".join(start) for start in policy.programs),
-        fields=explain(spec.answer, ()) if spec.answer is not None else "",
-        schema=form_of(spec.answer, ()).schema if spec.answer is not None else {},
+        fields=explain(spec.answer, unasked_fields(spec, ())) if spec.answer is not None else "",
+        schema=form_of(spec.answer, unasked_fields(spec, ())).schema if spec.answer is not None else {},
     )
 
 

@@ -24,7 +24,7 @@ from fairwitness.app.state import scratch_root
 from fairwitness.contracts.agents.dispatch import Brief, ChangedPath, DispatchOutcome, Probe, PromptSection
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.budgets import NO_CAPS
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.contracts.common.vocabulary import Workflow
@@ -92,9 +92,64 @@ TASKS = {
 }
 BUILD = "Carry out the request: change shop.py and add tests in test_shop.py."
 CHECK = "Find out whether the change does what the request asks for."
-_JUDGES = frozenset(
-    {Role.REVIEWER, Role.VERIFIER, Role.MINI_VERIFIER, Role.PHASE_VERIFIER, Role.JUDGE, Role.RATER, Role.SELF_AUDIT}
-)
+CRITERION = "Orders of 50 and more are sent free."
+TEXTS = {
+    "The change": CHANGE,
+    "Files that were changed": "shop.py",
+    "The specification": f"FR-1: shipping(total) says what sending an order costs.\nAC-1 (FR-1): {CRITERION}\n",
+    "Research: architecture": "F-1: shop.py:1 holds all functions of the shop.\n",
+    "Research: impact": "F-1: nothing calls price() but test_shop.py:8.\n",
+    "The design": "D-1 🟢: a new function shipping(total) in shop.py.\n",
+    "The plan": "task-01: add shipping(total) to shop.py, with tests.\n",
+    "Task of the plan": f"task-01, files shop.py and test_shop.py. Criterion: {CRITERION}\n",
+    "The task": f"task-01: {REQUEST}Files: shop.py, test_shop.py\nCriterion: {CRITERION}\n",
+    "The sections it points to": "D-1 🟢: a new function shipping(total) in shop.py.\n",
+    "The implementer's report": "I added shipping(total) to shop.py. No test was added.\n",
+    "What the program ran": "unittest: python3 -m unittest, exit code 0 before and after the change\n",
+    "How the command of a criterion may begin": "- python3 -m unittest\n",
+    "The run": "All steps ended well. task-01: attempt 1 failed (an order of 50 cost 5), attempt 2 verified.\n",
+    "The phase": f"Phase 1: shipping\nRequirements:\n- SHIP-01: {REQUEST}Success criteria:\n1. {CRITERION}\n",
+    "The research": "Nothing computes the cost of sending yet; shop.py:1 holds the functions.\n",
+    "What the program ran, and how it ended": "python3 -m unittest: pass\n",
+    "The verifier's return": "pass: true. The tests pass, and shipping(total) is there.\n",
+    "The acceptance criteria": f"1. {CRITERION}\n",
+    "What went wrong": "shipping(50) is 5 and should be 0.\n",
+    "The context score": "4: it is not said whether 50 itself is free.\n",
+    "A specification, as it was frozen": f"SHIP-01: {REQUEST}",
+    "Branches that were joined, in this order": "1. forge/task-000/attempt-1 (task-000)\n",
+    "Walkthrough of task-000": "Added shipping(total) to shop.py.\n",
+}
+"""What a role works from beside the request, by the title of its section."""
+INPUTS = {
+    Role.INTAKE: ("The request",),
+    Role.RESEARCHER: ("The request",),
+    Role.SPEC: ("The request", "Research: architecture", "Research: impact"),
+    Role.DESIGNER: ("The specification", "Research: architecture", "Research: impact"),
+    Role.REVIEWER: ("The request", "The specification", "The plan", "Task of the plan", "The change"),
+    Role.PLANNER: ("The specification", "The design"),
+    Role.IMPLEMENTER: ("The task", "The sections it points to"),
+    Role.VERIFIER: (
+        *("The task", "Files that were changed", "The change", "The implementer's report", "What the program ran"),
+        "How the command of a criterion may begin",
+    ),
+    Role.KNOWLEDGE: ("The run", "The specification", "The design", "The plan"),
+    Role.PHASE_RESEARCHER: ("The phase",),
+    Role.PHASE_PLANNER: ("The phase", "The research"),
+    Role.PLAN_CHECKER: ("The phase", "The plan"),
+    Role.EXECUTOR: ("The task",),
+    Role.MINI_VERIFIER: ("The task", "The change"),
+    Role.PHASE_VERIFIER: ("The phase", "The change", "What the program ran, and how it ended"),
+    Role.JUDGE: ("The phase", "The change", "The verifier's return"),
+    Role.RATER: ("The acceptance criteria", "The change", "What the program ran, and how it ended"),
+    Role.DEBUGGER: ("What went wrong", "The task"),
+    Role.QUESTIONING: ("The phase", "The context score"),
+    Role.SELF_AUDIT: ("The phase", "A specification, as it was frozen"),
+    Role.CAPTAIN: ("The request",),
+    Role.THROWAWAY: ("Errand",),
+    Role.WORKER: ("Task task-001",),
+    Role.SUB_EXECUTOR: ("Task task-001",),
+    Role.REFINERY: ("Task task-001", "Branches that were joined, in this order", "Walkthrough of task-000"),
+}
 _FOLDERS = {Workflow.FEATURE: "docs/feature/shipping", Workflow.AUTOPILOT: ".planning/phases/1", Workflow.FORGE: ""}
 _MODES = {Role.SPEC: "autonomous", Role.PLANNER: "initial", Role.CAPTAIN: "plan"}
 _PERSON = {"NAME": "Demo", "EMAIL": "demo@localhost"}
@@ -127,9 +182,6 @@ def brief_of(spec: RoleSpec, instance: str, *, run_id: str, dispatch_id: str, mo
     """Return the task of a role in the bundled repository."""
     policy = POLICIES[spec.role]
     task = TASKS.get(spec.role, BUILD if policy.source else CHECK)
-    inputs = [PromptSection(title="The request", text=REQUEST)]
-    if spec.role in _JUDGES:
-        inputs.append(PromptSection(title="The change", text=CHANGE))
     return Brief(
         dispatch_id=dispatch_id,
         run_id=run_id,
@@ -137,7 +189,7 @@ def brief_of(spec: RoleSpec, instance: str, *, run_id: str, dispatch_id: str, mo
         instance=instance,
         task=task,
         parameters={name: _value(name, spec, instance) for name in spec.parameters},
-        inputs=tuple(inputs),
+        inputs=tuple(PromptSection(title=title, text=TEXTS.get(title, REQUEST)) for title in INPUTS[spec.role]),
         scope=Scope(
             folder=_FOLDERS[spec.workflow],
             writes=("shop.py", "test_*.py") if policy.source else (),
@@ -166,7 +218,7 @@ def _value(name: str, spec: RoleSpec, instance: str) -> str:
 
 def _known(spec: RoleSpec, instance: str, moment: str) -> dict[str, Any]:
     """Return the fields that an agent cannot know, such as its instance and the time."""
-    shape = BY_NAME[spec.answer].shape if spec.answer is not None else None
+    shape = entry_of(spec.answer).shape if spec.answer is not None else None
     if isinstance(shape, type) and issubclass(shape, SignedDocument):
         header = {
             "agent": spec.role.value,

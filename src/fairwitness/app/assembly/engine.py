@@ -1,7 +1,6 @@
 """The engine of a repository, and the runners that its flows need."""
 
 import asyncio
-import contextlib
 import math
 import os
 from collections.abc import Callable
@@ -43,16 +42,22 @@ CAP = 5
 
 EngineCallback = Callable[[str, str], None]
 """Called when this process takes or releases a run or child: with a verb and its id."""
+RemarkCallback = Callable[[str], None]
+"""Called with a sentence that a person should read once."""
 
 
-def build_engine(root: Path, *, on_event: EngineCallback | None = None) -> "DbosEngine":
+def build_engine(
+    root: Path, *, on_event: EngineCallback | None = None, on_remark: RemarkCallback | None = None
+) -> "DbosEngine":
     """Return the engine of a repository, on its file or on the server that `FAIRWITNESS_DATABASE_URL` names."""
     from fairwitness.db.postgres import Outage
     from fairwitness.engine.dbos_engine import DbosEngine
     from fairwitness.engine.leases import FenceHolder
 
     outage, fences = Outage(database_wait_s()), FenceHolder()
-    factory = RunnerFactory(root, open_ledger=partial(worker_ledger_in, outage=outage, fences=fences))
+    factory = RunnerFactory(
+        root, open_ledger=partial(worker_ledger_in, outage=outage, fences=fences), on_remark=on_remark
+    )
     flows = factory.flows()
     if on_event is not None:
         flows = {name: _reporting(body, on_event) for name, body in flows.items()}
@@ -93,11 +98,17 @@ class RunnerFactory:
     """Creates the runners of one repository's runs when they are first needed."""
 
     def __init__(
-        self, root: Path, *, clock: Clock = system_clock, open_ledger: Callable[..., Ledger] = ledger_in
+        self,
+        root: Path,
+        *,
+        clock: Clock = system_clock,
+        open_ledger: Callable[..., Ledger] = ledger_in,
+        on_remark: RemarkCallback | None = None,
     ) -> None:
         self.repository = Repository.open(root)
         self._open_ledger = open_ledger
         self._clock = clock
+        self._on_remark = on_remark
         self._forge_runners: dict[str, ForgeRunner] = {}
         self._feature_runners: dict[str, FeatureRunner] = {}
         self._autopilot_runners: dict[str, AutopilotRunner] = {}
@@ -163,9 +174,16 @@ class RunnerFactory:
         return self._autopilot_runners[run_id]
 
     def _taken_up(self, run_id: str) -> Ledger:
-        """Return the ledger; the head of the run is anchored, because a killed process may not have come to that."""
-        with contextlib.suppress(FairWitnessError):  # the next anchor covers it
-            self.ledger.anchor(run_id)
+        """Return the ledger; the head of the run is anchored, because a killed process may not have come to that.
+
+        If that fails the run goes on, because the next anchor covers this one, and a remark says what failed.
+        """
+        try:
+            failed = self.ledger.anchor(run_id).not_in_git
+        except FairWitnessError as error:
+            failed = error.what
+        if failed is not None and self._on_remark is not None:
+            self._on_remark(f"the head of run {run_id} could not be anchored ({failed}); the next anchor covers it")
         return self.ledger
 
     def _ports_for(self, order: "AttemptOrder | MergeOrder") -> "GraphPorts":

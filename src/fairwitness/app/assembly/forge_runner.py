@@ -8,6 +8,8 @@ from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.forge.captain import ForgeCaptain
+from fairwitness.runs.forge.criteria import TaskCriteria
+from fairwitness.runs.forge.joins import Joins
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.runner import ForgeRunner
 from fairwitness.runs.forge.worker import ForgeWorker
@@ -30,6 +32,10 @@ def forge_runner_of(repository: Repository, ledger: Ledger, run_id: str, *, cloc
         clock=clock,
     )
     files = Store(artifact_root(repository, parts.verify.state))
-    worker = ForgeWorker(parts.caller, log, files)
+    criteria = TaskCriteria(parts.verify, log)
+    joins = Joins(repository, parts.shadow, log)
+    worker = ForgeWorker(parts.caller, log, files, repository, criteria, joins)
     captain = None if order is None else ForgeCaptain(parts.caller, log, files, ForgeLayout(run_id))
-    return ForgeRunner(parts.repo, ledger, files, run_id, worker, parts.prove, captain=captain, clock=clock)
+    return ForgeRunner(
+        parts.repo, ledger, files, run_id, worker, parts.prove, criteria, joins, captain=captain, clock=clock
+    )

@@ -61,7 +61,7 @@ CONDITIONS: Mapping[tuple[FeatureAgent, CompletionStatus], str] = {
     (
         FeatureAgent.KNOWLEDGE,
         CompletionStatus.DONE,
-    ): "what was learnt is written down; nothing learnt is an answer, too.",
+    ): "the lessons are recorded; nothing learnt is an answer, too.",
     (
         FeatureAgent.KNOWLEDGE,
         CompletionStatus.ERROR,

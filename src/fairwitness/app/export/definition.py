@@ -1,6 +1,5 @@
 """The definition of a role as a file: its instructions in the published sections, and the limits of its policy."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from fairwitness.agents.prompt_text import PROMPTS
@@ -11,7 +10,7 @@ from fairwitness.app.export.documents import DOCUMENTS, FOLDER, read_by, written
 from fairwitness.app.export.hosts import Host, started_by
 from fairwitness.app.export.pages import Page, code, item, table, worded
 from fairwitness.contracts.agents.role import RoleSpec
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.completion import FeatureAgent
 from fairwitness.contracts.common.markdown import split_sections
@@ -49,8 +48,6 @@ VALUES: Mapping[tuple[Role, str], tuple[str, ...]] = {
     (Role.VERIFIER, "task_id"): ("task-01", "task-02", "…"),
 }
 """The possible values of a role's parameters."""
-
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def definition(role: Role, host: Host) -> Page:
@@ -105,7 +102,7 @@ def _sections(spec: RoleSpec, host: Host) -> Iterator[str]:
     yield "\n\n".join((sections["What you get"].strip(), *_inputs(spec)))
     yield "\n\n".join((sections["What to return"].strip(), *_outputs(spec, host)))
     yield sections["How to work"] if spec.is_dispatched else f"{sections['How to work'].strip()}\n\n{_leading()}"
-    signs = spec.answer is not None and issubclass(BY_NAME[spec.answer].shape, SignedDocument)
+    signs = spec.answer is not None and issubclass(entry_of(spec.answer).shape, SignedDocument)
     yield completions.contract(FeatureAgent(spec.role.value), signs=signs)
     yield _rules(spec, host)
     yield f"{sections['Before you answer'].strip()}\n{_last_check(spec)}"
@@ -115,12 +112,10 @@ def _sections(spec: RoleSpec, host: Host) -> Iterator[str]:
 
 
 def _words(spec: RoleSpec) -> tuple[str, dict[str, str]]:
-    """Return the introduction and sections of a role's instructions, with named parameters."""
+    """Return the introduction of a role with its variants, and its sections."""
     text = (PROMPTS / f"{spec.prompt}.md").read_text(encoding="utf-8")
-    text = text.replace("{variant}", _variants(spec))
-    text = _PLACEHOLDER.sub(r"`\1`", text)
     introduction = text.partition("\n")[2].partition("\n## ")[0].strip()
-    return introduction, dict(split_sections(text))
+    return "\n\n".join(part for part in (introduction, _variants(spec)) if part), dict(split_sections(text))
 
 
 def _variants(spec: RoleSpec) -> str:

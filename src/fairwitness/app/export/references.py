@@ -6,7 +6,7 @@ from fairwitness.agents.schema_text import explain
 from fairwitness.app.export import completions
 from fairwitness.app.export.documents import DOCUMENTS, FOLDER, NINE, FeatureDocument
 from fairwitness.app.export.pages import table, worded
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.completion import Header
 from fairwitness.contracts.common.decisions import HaltOutcome
 from fairwitness.contracts.common.policy import Policy
@@ -77,7 +77,7 @@ _HEADER = tuple(f"agent_output.{name}" for name in Header.model_fields)
 
 def _form(document: FeatureDocument) -> str:
     """Return the fields of a form; the common fields of signed forms have their own section."""
-    entry = BY_NAME[document.contract]
+    entry = entry_of(document.contract)
     if not issubclass(entry.shape, SignedDocument):
         return f"## {entry.name} {entry.version}\n\n{explain(entry.name, ())}"
     return (

@@ -49,7 +49,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.kit import files, front_matter, yaml_text
 from fairwitness.ledger.chain import Head
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.run_summary import SummaryEvent
+from fairwitness.ledger.summary_event import SummaryEvent
 from fairwitness.ledger.verify import verify_here
 from fairwitness.rules.confidence import confidence_facts, grade
 from fairwitness.verify.shown_command import shown_command
@@ -139,8 +139,8 @@ def _add_observations(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
     elif facts.workflow == "autopilot":
         _add_autopilot(facts, seen)
     else:
-        _add_criteria(facts, seen)
-    base = str(facts.order.get("base_commit") or (facts.feature.base if facts.feature is not None else ""))
+        facts.criteria += sorted(_judged_criteria(facts, seen), key=lambda one: one.about)
+    base = str(facts.order.get("base_commit") or (facts.feature.feature.base if facts.feature is not None else ""))
     if base and facts.head_commit:
         facts.differences.append(Difference("The result", base, facts.head_commit))
     if facts.feature is not None:
@@ -168,8 +168,8 @@ def _texts(detail: dict[str, Any], name: str) -> tuple[str, ...]:
     return tuple(map(str, values)) if isinstance(values, list) else ()
 
 
-def _add_criteria(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
-    """Add the criteria of a feature's tasks, as their last attempts were judged."""
+def _judged_criteria(facts: ReportFacts, seen: dict[str, list[Seen]]) -> Iterator[JudgedCriterion]:
+    """Yield the criteria of tasks by their names in the ledger, as their last attempts were judged."""
     rows = {(check.task, check.name): check for check in facts.checks if check.phase == "after"}
     for task, one in {one.task or "": one for one in seen.get("criteria", ())}.items():
         for judged in dicts(one.detail.get("judged")):
@@ -178,21 +178,20 @@ def _add_criteria(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
             result = "not judged" if met is None else "met" if met is True else "unmet"
             command = shown_command(row.command) if row is not None and row.command else ""
             said = command or str(judged.get("text") or "")
-            facts.criteria.append(JudgedCriterion(task, name, result, said, row.execution if row is not None else None))
-    facts.criteria.sort(key=lambda one: one.about)
+            yield JudgedCriterion(task, name, result, said, row.execution if row is not None else None)
 
 
 def _add_forge(facts: ReportFacts, seen: dict[str, list[Seen]]) -> None:
     """Add what the documents of a forge run ask for, and its change requests."""
     plans = [mapping(one.detail.get("documents")).items() for one in seen.get("graph", ())]
+    judged = {(one.about, one.text): one for one in _judged_criteria(facts, seen)}
     late = [(one.key.partition(":")[2], one.detail.get("text")) for one in seen.get("document", ())]
     for task, text in (*(item for plan in plans for item in plan), *late):
         document = _document(str(text), front_matter.parse)
         facts.titles[task] = str(document.get("title") or "")
-        proof = facts.proofs.get(task)
-        result = "not judged" if proof is None else "checks passed" if proof.is_open else "checks failed"
-        for criterion in _texts(document, "acceptance_criteria"):
-            facts.criteria.append(JudgedCriterion(task, criterion, result))
+        for number, criterion in enumerate(_texts(document, "acceptance_criteria"), start=1):
+            known = judged.get((task, f"ac-{number}"), JudgedCriterion(task, criterion, "not judged"))
+            facts.criteria.append(known._replace(text=criterion))
     for one in seen.get("request", ()):
         told = one.detail
         words = f"{told.get('title')}. {told.get('reason')}"

@@ -72,7 +72,7 @@ def word(state: str) -> Html:
 
 _KINDS = {
     **dict.fromkeys(("open", "passed", "pass", "done", "merged", "approve", "committed", "completed", "high"), "good"),
-    **dict.fromkeys(("verified", "intact", "met", "proceed", "checks passed"), "good"),
+    **dict.fromkeys(("verified", "intact", "met", "proceed"), "good"),
     **dict.fromkeys(("blocked", "failed", "fail", "blocker", "critical", "error", "low", "lost", "halted"), "bad"),
     **dict.fromkeys(("not to be trusted", "timeout", "violation", "out of budget", "unmet", "checks failed"), "bad"),
     **dict.fromkeys(("revised", "needs_revision", "medium", "major", "low confidence", "waiting for you"), "warn"),

@@ -226,7 +226,7 @@ class ReportFacts:
     @property
     def criteria_met(self) -> tuple[int, int]:
         """The number of criteria that are met, or whose task passed its checks, and of all."""
-        return sum(one.result in ("met", "checks passed") for one in self.criteria), len(self.criteria)
+        return sum(one.result == "met" for one in self.criteria), len(self.criteria)
 
     @property
     def final_checks(self) -> list[Check]:

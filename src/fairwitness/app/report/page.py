@@ -231,7 +231,7 @@ def _header(facts: ReportFacts, checked: LedgerFindings) -> Iterator[Html]:
 def _level(facts: ReportFacts, checked: LedgerFindings) -> Iterator[Html]:
     if facts.feature is None:
         return
-    level = facts.feature.confidence or "not graded"
+    level = facts.feature.feature.confidence or "not graded"
     yield el("p", "Confidence: ", word(level), ". ", _MEANING.get(level))
     if checked.graded is not None and checked.graded.level.value != level:
         yield el("p", "The facts of the last decision allow: ", word(checked.graded.level.value), ".")
@@ -242,7 +242,7 @@ def _confidence(facts: ReportFacts, checked: LedgerFindings) -> Iterator[Html]:
     if facts.feature is None:
         yield from _failures(facts)
     elif checked.graded is not None:
-        details = {kind.replace("_", " "): detail for kind, detail in facts.feature.degradations}
+        details = {kind.replace("_", " "): detail for kind, detail in facts.feature.feature.degradations}
         yield el("ul", *(_limit(reason, details) for reason in checked.graded.because))
     elif facts.feature.is_over:
         yield el("p", text(facts.feature.reason, 600))
@@ -325,14 +325,14 @@ def _numbers(facts: ReportFacts, checked: LedgerFindings) -> Iterator[tuple[str,
 def _next(facts: ReportFacts) -> Iterator[Html]:
     view = facts.feature
     target = facts.order.get("target") or mapping(facts.order.get("options")).get("target")
-    if view is not None and view.commit:
-        yield el("p", "Commit ", code(view.commit), ". To undo it: ", code(view.rollback or ""))
+    if view is not None and view.feature.commit:
+        yield el("p", "Commit ", code(view.feature.commit), ". To undo it: ", code(view.feature.rollback or ""))
     elif facts.head_commit and target:
         yield el("p", "What was proven is on branch ", code(target), ".")
     elif view is not None and not view.is_over:
         yield soft("Nothing was committed so far.")
-    if view is not None and view.question is not None:
-        question = view.question
+    if view is not None and view.feature.question is not None:
+        question = view.feature.question
         yield el("p", word("waiting for you"), " ", code(question.gate), text(f" since {question.since}: "),
                  code(f"fairwitness answer {facts.run_id} {'|'.join(question.options)}", 400))  # fmt: skip
 
@@ -350,12 +350,20 @@ def _asked(facts: ReportFacts) -> Html:
                     ("Began", moment(view.began) if view is not None else None),
                     ("From commit", code(str(facts.order.get("base_commit") or "")[:12] or "not recorded")),
                     ("Mode", text(str(facts.order.get("mode") or ""), 40)),
-                    ("Iterations", facts.feature.iteration if facts.feature is not None else None),
+                    ("Path", _path(facts)),
+                    ("Iterations", facts.feature.feature.iteration if facts.feature is not None else None),
                 )
             ),
             _answers(facts),
         )
     )
+
+
+def _path(facts: ReportFacts) -> Html | None:
+    if facts.feature is None:
+        return None
+    pipeline = facts.feature.feature
+    return text(pipeline.path if pipeline.left_path is None else f"{pipeline.path}: {pipeline.left_path}", 400)
 
 
 def _roadmap(facts: ReportFacts) -> Html:

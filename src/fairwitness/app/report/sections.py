@@ -32,9 +32,9 @@ from fairwitness.app.report.model import (
 from fairwitness.app.report.raw_evidence import NO_TASK, SECTIONS, GateFact, checks_by_task, dicts
 from fairwitness.app.views.agent_usage import AgentUsage, interrupted_text, total
 from fairwitness.app.views.checks import Check
-from fairwitness.app.views.feature import STEPS
 from fairwitness.app.views.run import phase_status_text
 from fairwitness.kit.durations import seconds_between, took
+from fairwitness.ledger.feature_summary import STEPS
 from fairwitness.rules.evidence_worth import LACKS, SHUTS
 
 _SHORT = 12
@@ -122,12 +122,7 @@ def _criteria(facts: ReportFacts) -> Html:
     if not facts.criteria:
         return soft("No acceptance criterion was judged.")
     met, every = facts.criteria_met
-    if facts.workflow == "forge":
-        counted = (
-            f"{met} of {every} criteria belong to tasks whose checks passed; none is judged by a command of its own."
-        )
-    else:
-        counted = f"{met} of {every} criteria are met. Fair Witness ran the commands itself."
+    counted = f"{met} of {every} criteria are met. Fair Witness ran the commands itself."
     drawn = table(
         ("For", "Criterion", "Result", "Evidence"),
         (
@@ -332,7 +327,11 @@ def timeline_part(facts: ReportFacts) -> Html:
         more=f"fairwitness events {facts.run_id}",
     )
     visited = {visit.name for visit in facts.visits}
-    left = [name for step, name in STEPS.items() if step not in visited] if facts.feature is not None else []
+    skipped, left = list[str](), list[str]()
+    if facts.feature is not None:
+        for step in facts.feature.feature.steps.values():
+            if step.step not in visited:
+                (skipped if facts.feature.state_of(step) == "skipped" else left).append(step.name)
     if facts.graph is not None:
         left = [f"phase {phase}: {phase_status_text(state)}" for phase, state in facts.graph.phases.statuses.items()
                 if f"phase {phase}" not in visited]  # fmt: skip
@@ -345,6 +344,7 @@ def timeline_part(facts: ReportFacts) -> Html:
     return joined(
         (
             drawn,
+            soft(f"Skipped on the light path: {', '.join(skipped)}.") if skipped else NONE,
             soft(f"Not begun: {', '.join(left)}.") if left else NONE,
             folded(f"{len(facts.decisions)} decisions", decisions, is_raw=True) if facts.decisions else NONE,
         )
@@ -406,12 +406,12 @@ def _all_issues(facts: ReportFacts, gates: list[GateFact]) -> Iterator[Sequence[
             failed.setdefault(check.task or NO_TASK, []).append(f"{check.name} {check.instance or ''}".strip())
     for task, names in failed.items():
         yield "checks failed", text(f"{task}: {', '.join(names)}", 600)
-    for kind, detail in facts.feature.degradations if facts.feature is not None else ():
+    for kind, detail in facts.feature.feature.degradations if facts.feature is not None else ():
         yield "continued with less", text(f"{kind}: {detail}", 600)
-    for used_up in facts.feature.exhausted_budgets if facts.feature is not None else ():
+    for used_up in facts.feature.feature.exhausted_budgets if facts.feature is not None else ():
         yield "budget used up", text(used_up, 300)
-    if facts.feature is not None and facts.feature.refused:
-        yield "calls refused", f"{facts.feature.refused}: agents asked for what they may not do"
+    if facts.feature is not None and facts.feature.feature.refused:
+        yield "calls refused", f"{facts.feature.feature.refused}: agents asked for what they may not do"
     for node in facts.graph.exhausted() if facts.graph is not None else ():
         yield "task failed for good", text(f"{node.name}: {node.error or 'no reason is known'}", 600)
 

@@ -101,6 +101,7 @@ def begin_autopilot(where: Path, wanted: PhasesRequest, *, clock: Clock = system
             ui=project.ui,
             specs=project.specs,
             spec_paths=project.spec_paths,
+            requirements=project.requirements,
             limits=settings.autopilot,
             retry=settings.policy.retry,
             budget=settings.budget,

@@ -17,6 +17,7 @@ from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.ids import Slug, baseline_tag, run_ref
+from fairwitness.contracts.common.policy import PathChoice, Policy
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.contracts.feature.order import Dirty, FeatureOrder, FeatureSettings
 from fairwitness.errors import NotReady, StoreError, UsageError
@@ -44,6 +45,7 @@ class RunRequest:
     is_autonomous: bool = False
     agents: str | None = None
     cassettes: Path | None = None
+    is_light: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def begin_feature(where: Path, wanted: RunRequest, *, clock: Clock = system_cloc
             snapshot=snapshot,
             baseline_tag=baseline_tag(run_id),
             target=f"fairwitness/{run_ref(run_id)}/target",
-            policy=settings.policy,
+            policy=policy_for(settings.policy, is_light=wanted.is_light),
             finish=settings.ends,
             verify=verify,
             settings_hash=f"sha256:{digest}",
@@ -130,6 +132,11 @@ def begin_feature(where: Path, wanted: RunRequest, *, clock: Clock = system_cloc
     finally:
         ledger.close()
     return BegunFeature(run_id, order, review.notes)
+
+
+def policy_for(policy: Policy, *, is_light: bool) -> Policy:
+    """Return the policy of a run: that of the settings, on the light path if it was asked for."""
+    return policy.model_copy(update={"path": PathChoice.LIGHT}) if is_light else policy
 
 
 def slug_for(wanted: RunRequest) -> str:

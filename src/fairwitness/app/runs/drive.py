@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from fairwitness.app.assembly.engine import FLOWS, EngineCallback, RunnerFactory, build_engine
+from fairwitness.app.assembly.engine import FLOWS, EngineCallback, RemarkCallback, RunnerFactory, build_engine
 from fairwitness.app.leftovers import remove_leftovers
 from fairwitness.app.run_records.feature import ANSWERED, answered_keys, resume_feature
 from fairwitness.app.views.detail import (
@@ -49,7 +49,7 @@ COMPLETED = "completed"
 _ASK_S = 1.0
 _WAITING = "waiting: "
 """How the note about a full disk begins."""
-_LAST_EVENT_S = 15.0
+LAST_EVENT_S = 15.0
 """How long the final event may follow the end of a flow: cancelling cleans up the folders first."""
 
 
@@ -92,9 +92,11 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
 
 @asynccontextmanager
-async def engine_at(root: Path, *, worker: bool, on_event: EngineCallback | None = None) -> AsyncIterator[DbosEngine]:
+async def engine_at(
+    root: Path, *, worker: bool, on_event: EngineCallback | None = None, on_remark: RemarkCallback | None = None
+) -> AsyncIterator[DbosEngine]:
     """Open the engine of a repository; its errors become `NotReady`."""
-    engine = build_engine(root, on_event=on_event)
+    engine = build_engine(root, on_event=on_event, on_remark=on_remark)
     try:
         if worker:
             await asyncio.to_thread(remove_leftovers, Repository.open(root))
@@ -224,8 +226,11 @@ def drive(root: Path, followed: FollowedRun, show: ShowCallback) -> WatchEnd | i
 
 
 async def _drive(root: Path, followed: FollowedRun, show: ShowCallback) -> WatchEnd | int:
+    def remark(text: str) -> None:
+        followed.note = f"remark: {text}"
+
     with stop_on_signals() as stop:
-        async with engine_at(root, worker=True) as engine:
+        async with engine_at(root, worker=True, on_remark=remark) as engine:
             await _start(engine, root, followed.view)
             try:
                 end = await _follow(engine, followed, show, stop)
@@ -313,7 +318,7 @@ async def _followed(
             continue
         last_news = loop.time() if news else last_news
         end = None if news else followed.view.ended()
-        silent_s = _patience(followed.view)
+        silent_s = needed_silence_s(followed.view)
         if end == "person" and silent_s is not None and loop.time() - last_news >= silent_s:
             return end
         _refuse_interrupted(engine, followed)
@@ -390,7 +395,7 @@ async def _ask(engine: DbosEngine, run_id: str) -> _EngineAnswer:
     return _EngineAnswer(await engine.outcome(run_id), await engine.is_waiting(run_id))
 
 
-def _patience(view: RunView) -> float | None:
+def needed_silence_s(view: RunView) -> float | None:
     """Return how long a run must be silent before it is left to a person; None if the engine has to say so.
 
     The flow of a paused run ends by itself after cleaning up. An autopilot run that has deferred a phase still writes
@@ -398,12 +403,12 @@ def _patience(view: RunView) -> float | None:
     """
     if view.workflow != Workflow.AUTOPILOT:
         return 0.0
-    return _LAST_EVENT_S if view.status == "paused" else None
+    return LAST_EVENT_S if view.status == "paused" else None
 
 
 def _refuse_lost(run_id: str, outcome: RunOutcome, seconds: float) -> None:
     """Raise `NotReady` if the flow ended without a final event: no process will write one any more."""
-    if outcome.status is ExecutionStatus.FAILED or seconds > _LAST_EVENT_S:
+    if outcome.status is ExecutionStatus.FAILED or seconds > LAST_EVENT_S:
         why = outcome.error or f"its flow is {outcome.status.value}"
         raise NotReady(
             f"run {run_id} cannot continue here: {why}", next_step=f"fix that, then: fairwitness resume {run_id}"

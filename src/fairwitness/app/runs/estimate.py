@@ -1,6 +1,7 @@
 """The estimate of a run before it begins: calls, tokens and dollars, each as a range."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -8,19 +9,22 @@ from fairwitness.agents.roles import ROLES
 from fairwitness.app.assembly.agent_choice import Prober, chosen, instance_of, settings_of
 from fairwitness.app.assembly.models import prices_of, route_of
 from fairwitness.app.repository import read_database
+from fairwitness.app.runs.begin_feature import policy_for
 from fairwitness.app.settings.agents import CASSETTE
 from fairwitness.app.settings.tables import feature_settings
 from fairwitness.app.views.run import RunView
 from fairwitness.contracts.agents.model import ModelUsage
 from fairwitness.contracts.agents.settings import AgentsSettings, ModelChoice
 from fairwitness.contracts.common.budgets import NO_CAPS
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.vocabulary import Workflow
 from fairwitness.errors import FairWitnessError
 from fairwitness.git.repository import Repository
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.summary import run_summaries
-from fairwitness.rules.cost import USUAL_CALLS, TokenRange, estimated_run
+from fairwitness.ledger.summary import path_of, run_summaries
+from fairwitness.rules.cost import LIGHT_CALLS, USUAL_CALLS, CallRange, TokenRange, estimated_run
+from fairwitness.rules.feature_paths import BEGINS_ON
 from fairwitness.runs.dispatch.budget_account import STARTED, budget_of, of_dispatches
 
 _OUTPUT_PERCENT = 7
@@ -38,17 +42,24 @@ class RunEstimate:
     """None if the price of a model is unknown."""
     is_large: bool
     """Whether it may be more than the amount above which a person is asked."""
+    otherwise: "RunEstimate | None" = None
+    """What it will use if it leaves the light path; None if it is not on it."""
 
     @property
     def text(self) -> str:
         """The estimate in one line."""
-        calls, tokens = self.range.calls, self.range.tokens
-        money = "dollars unknown" if self.dollars is None else "{:.2f} to {:.2f} dollars".format(*self.dollars)
         runs = self.range.runs
         source = f"{runs} earlier run{'s' * (runs > 1)} here" if runs else "its roles and the size of the repository"
+        if self.otherwise is None:
+            return f"{self._amount} (from {source})"
+        return f"{self._amount} on the light path, {self.otherwise._amount} if it leaves it (from {source})"
+
+    @property
+    def _amount(self) -> str:
+        calls, tokens = self.range.calls, self.range.tokens
+        money = "dollars unknown" if self.dollars is None else "{:.2f} to {:.2f} dollars".format(*self.dollars)
         return (
-            f"{calls[0]} to {calls[1]} calls of agents, {_rounded(tokens[0])} to {_rounded(tokens[1])} tokens, {money} "
-            f"(from {source})"
+            f"{calls[0]} to {calls[1]} calls of agents, {_rounded(tokens[0])} to {_rounded(tokens[1])} tokens, {money}"
         )
 
 
@@ -58,14 +69,26 @@ def _rounded(tokens: int) -> str:
     return f"{round(tokens / step) * step:,}"
 
 
-def estimate_run(root: Path, agents: str | None, workflow: str) -> RunEstimate | None:
+def estimate_run(root: Path, agents: str | None, workflow: str, *, light: bool = False) -> RunEstimate | None:
     """Estimate a run, or one phase of autopilot; None if it plays recordings, or if its agents are not ready.
 
-    Beginning such a run says what is missing.
+    `light` asks for the light path, as the settings may. Beginning a run says what is missing.
     """
     if agents == CASSETTE:
         return None
-    calls = USUAL_CALLS[Workflow(workflow)]
+    policy = policy_for(feature_settings(root).policy, is_light=light)
+    full = _estimated(root, agents, workflow, USUAL_CALLS[Workflow(workflow)], RunPath.FULL)
+    if full is None or workflow != Workflow.FEATURE or BEGINS_ON[policy.path] is RunPath.FULL:
+        return full
+    found = _estimated(root, agents, workflow, LIGHT_CALLS, RunPath.LIGHT)
+    if found is None:
+        return None
+    return replace(found, is_large=full.is_large, otherwise=full)
+
+
+def _estimated(
+    root: Path, agents: str | None, workflow: str, calls: Sequence[CallRange], path: RunPath
+) -> RunEstimate | None:
     settings, budget = settings_of(root).settings, feature_settings(root).budget
     prober = Prober(settings)
     try:
@@ -79,7 +102,7 @@ def estimate_run(root: Path, agents: str | None, workflow: str) -> RunEstimate |
             ROLES,
             external=external,
             repository_bytes=Repository.open(root).tracked_bytes(),
-            earlier=_earlier(root, workflow),
+            earlier=_earlier(root, workflow, path),
         )
         dollars = _dollars(found, choices, settings)
     except FairWitnessError:
@@ -106,8 +129,8 @@ def _dollars(
     return min(low), max(high)
 
 
-def _earlier(root: Path, workflow: str) -> tuple[int, ...]:
-    """Return the tokens of the last runs of this workflow that ended here and called models.
+def _earlier(root: Path, workflow: str, path: RunPath) -> tuple[int, ...]:
+    """Return the tokens of the last runs of this workflow that ended here on this path and called models.
 
     Runs of autopilot have different numbers of phases and are not compared.
     """
@@ -122,6 +145,6 @@ def _earlier(root: Path, workflow: str) -> tuple[int, ...]:
             rows = of_dispatches(partial(ledger.observations, run_id))
             is_recorded = any(row.kind == STARTED and row.detail["agent"]["kind"] == "cassette" for row in rows)
             tokens = sum(spending.used.tokens for spending in budget_of(NO_CAPS, rows).spent.values())
-            if tokens and not is_recorded:
+            if tokens and not is_recorded and path_of(database, run_id) == path:
                 used.append(tokens)
     return tuple(used[:_EARLIER])

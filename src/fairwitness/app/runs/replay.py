@@ -28,7 +28,7 @@ from fairwitness.rules.fold_feature import fold_feature
 from fairwitness.runs.feature.decisions import DECISION, facts_behind, read
 from fairwitness.runs.feature.facts import raised_here
 
-_ONLY_DECIDED = frozenset({"decided", "gate_evaluated", "step_started", "replan_started"})
+_ONLY_DECIDED = frozenset({"decided", "gate_evaluated", "step_started", "replan_started", "path_changed"})
 """Events that only a decision writes."""
 
 

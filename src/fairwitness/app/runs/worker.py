@@ -65,7 +65,7 @@ async def _run_worker(
         # Audit first: the worker repairs what a dead one left, after which nothing would be reported.
         async with engine_at(root, worker=False) as engine:
             audit(await _needs(engine, root))
-        async with engine_at(root, worker=True, on_event=on_event) as engine:
+        async with engine_at(root, worker=True, on_event=on_event, on_remark=note) as engine:
             for run in await engine.runs():
                 if run.flow in _WORKFLOWS and run.status in _GOING:
                     await deliver_answers(engine, root, run.id, _WORKFLOWS[run.flow])

@@ -23,8 +23,8 @@ from fairwitness.errors import NotReady, UsageError
 from fairwitness.kit.addresses import is_loopback
 from fairwitness.kit.redaction import redact
 from fairwitness.kit.text import visible
+from fairwitness.rules.problem_words import problems_of
 from fairwitness.rules.repository_settings import HeldSetting
-from fairwitness.rules.validation import problems_of
 
 TABLE = "agents"
 ORDER = ("claude", "codex", "copilot", "gemini", "goose", "opencode", "qwen", "kimi-code", "vibe", "api")

@@ -12,7 +12,7 @@ from fairwitness.app.settings.verify import RepositoryContent, TableReading, ove
 from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.problems import spell_path
 from fairwitness.contracts.feature.order import FeatureSettings
-from fairwitness.rules.validation import problems_of
+from fairwitness.rules.problem_words import problems_of
 
 
 def feature_settings(top: Path | None, *, user: Path | None = None) -> FeatureSettings:

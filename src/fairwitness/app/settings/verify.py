@@ -24,8 +24,8 @@ from fairwitness.kit import toml_text
 from fairwitness.kit.files import read_given, read_plain
 from fairwitness.kit.text import visible
 from fairwitness.rules.evidence_worth import CHECKS, Voice, kind_of
+from fairwitness.rules.problem_words import problems_of
 from fairwitness.rules.repository_settings import HeldSetting, held_settings, without_held
-from fairwitness.rules.validation import problems_of
 
 TABLE = "verify"
 _LIMIT = 256 * 1024

@@ -16,12 +16,14 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.durations import seconds_between
 from fairwitness.kit.text import visible
 from fairwitness.ledger import summary as ledger
-from fairwitness.ledger.run_summary import AUTOPILOT, NodeSummary, SummaryEvent
+from fairwitness.ledger.run_summary import AUTOPILOT, NodeSummary
+from fairwitness.ledger.run_summary import FEATURE as FEATURE
+from fairwitness.ledger.summary_event import SummaryEvent
 
 if TYPE_CHECKING:
     from fairwitness.db.base import Database
 
-LAST, FEATURE, FORGE = "last", "feature", "forge"
+LAST, FORGE = "last", "forge"
 SHOWN = 20
 """The number of ended runs that a list shows; the others are only counted."""
 EVENTS, READ = 5, 25
@@ -241,6 +243,7 @@ def plain_detail(detail: RunDetail) -> dict[str, Any]:
         "waits_for": view.waits(),
         "last_events": [event.plain() for event in detail.last[-EVENTS:]],
         **({"phases": dict(view.phases.statuses)} if view.workflow == AUTOPILOT else {}),
+        **({"path": view.feature.path} if view.workflow == FEATURE else {}),
     }
 
 

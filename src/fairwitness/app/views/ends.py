@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from fairwitness.app.text import counted, safe_line, seconds_between, took
 from fairwitness.app.views.agent_usage import read_usage, usage_line
-from fairwitness.app.views.detail import FEATURE, open_database
+from fairwitness.app.views.detail import FEATURE, FORGE, open_database
 from fairwitness.app.views.event_lines import first_line
 from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.followed_run import FollowedRun, read_feature
 from fairwitness.app.views.run import CANCELLED, RunView, WatchEnd
 from fairwitness.errors import FairWitnessError
 from fairwitness.ledger.anchors import last_anchor
-from fairwitness.ledger.run_summary import AUTOPILOT, DEFERRED, FAILED, NOT_STARTED, SKIPPED, SummaryEvent
-from fairwitness.ledger.run_summary import COMPLETED as PASSED
+from fairwitness.ledger.phase_summary import COMPLETED as PASSED
+from fairwitness.ledger.phase_summary import DEFERRED, FAILED, NOT_STARTED, SKIPPED
+from fairwitness.ledger.run_summary import AUTOPILOT
 from fairwitness.ledger.summary import details, events_after, graph_of
+from fairwitness.ledger.summary_event import SummaryEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fairwitness.app.views.inbox import PendingQuestion
     from fairwitness.db.base import Database
     from fairwitness.ledger.anchors import Anchor
 
@@ -38,16 +41,25 @@ _REPORT = ".autopilot/completion-report.md"
 
 Field = tuple[str, str]
 """A label and its text."""
+_PLACES = {"proven": 1, "review": 2}
+"""The fields of what was done that come after the others, in this order."""
 
 
-def end_lines(run: FollowedRun) -> list[str]:
-    """Return how a run ended or what it waits for; the first line says it in a few words."""
+def end_lines(run: FollowedRun, *, is_brief: bool = False) -> list[str]:
+    """Return how a run ended or what it waits for; the first line says it in a few words.
+
+    A brief block is made from the summary alone: it loads no contract, judges no evidence and reads no question's text.
+    """
     view = run.view
     feature = read_feature(run.root, run.run_id) if view.workflow == FEATURE else None
     with open_database(run.root) as database:
-        done = list(_of_feature(feature, database, run) if feature is not None else _of_graph(database, run))
+        done = [
+            *(_of_feature(feature, database, run) if feature is not None else _of_graph(database, run)),
+            *(() if is_brief else _judged(database, run)),
+        ]
+        done.sort(key=lambda field: _PLACES.get(field[0], 0))
         fields = [
-            *_question(run, feature),
+            *_question(run, feature, is_brief=is_brief),
             *_because(view),
             ("asked", _request(database, run.run_id) or view.request),
             *done,
@@ -94,7 +106,9 @@ def _head(view: RunView, feature: FeatureView | None) -> str:
     elif (view.reason or "").startswith(CANCELLED):
         word = "CANCELLED"
     if feature is not None:
-        about = feature.slug + (f", confidence {feature.confidence}" if feature.confidence else "")
+        about = feature.feature.slug + (
+            f", confidence {feature.feature.confidence}" if feature.feature.confidence else ""
+        )
     elif view.workflow == AUTOPILOT:
         counts = view.phases.counts()
         about = f"{counts['completed']} of {counted(counts['total'], 'phase')} passed"
@@ -114,23 +128,20 @@ def _because(view: RunView) -> Iterator[Field]:
         yield "first", "raise the limit in fairwitness.toml; the run continues where it stopped"
 
 
-def _question(run: FollowedRun, feature: FeatureView | None) -> Iterator[Field]:
+def _question(run: FollowedRun, feature: FeatureView | None, *, is_brief: bool) -> Iterator[Field]:
     """Yield the open question, what is known about it, and each answer as a command."""
     if run.view.ended() is not WatchEnd.PERSON:
         return
-    from fairwitness.app.views.inbox import WANTS_WORDS, pending_question
-
-    try:
-        waiting = pending_question(run.root, run.run_id)
-    except FairWitnessError:  # a ledger may be read without its repository
-        waiting = None
+    waiting = None if is_brief else _pending(run)
     if waiting is None:
-        asked = feature.question if feature is not None else None
+        asked = feature.feature.question if feature is not None else None
         if asked is not None:
             yield "question", f"{asked.gate}: {', '.join(asked.options)}"
         elif run.view.status != "paused":  # a paused run says why below, and its next command continues it
             yield "waits", f"for {run.view.waits_for('')}"
         return
+    from fairwitness.app.views.inbox import WANTS_WORDS
+
     yield "question", waiting.question.question
     for place, line in enumerate(waiting.question.context.splitlines()[:_ABOUT]):
         yield ("" if place else "about"), line
@@ -140,27 +151,57 @@ def _question(run: FollowedRun, feature: FeatureView | None) -> Iterator[Field]:
         yield option.id, f"fairwitness answer {run.run_id} {option.id}{words}"
 
 
+def _pending(run: FollowedRun) -> "PendingQuestion | None":
+    from fairwitness.app.views.inbox import pending_question
+
+    try:
+        return pending_question(run.root, run.run_id)
+    except FairWitnessError:  # a ledger may be read without its repository
+        return None
+
+
+def _judged(database: "Database", run: FollowedRun) -> Iterator[Field]:
+    """Yield what only the rules can say: the checks that prove the result, and sealed files that were changed."""
+    yield "proven", _proven(database, run.run_id)
+    if run.view.workflow == FORGE and _order(database, run.run_id) and (broken := _broken_locks(run)):
+        yield "changed", f"{', '.join(broken[:_SHOWN])}: sealed files; the run used what was approved"
+
+
 def _of_feature(view: FeatureView, database: "Database", run: FollowedRun) -> Iterator[Field]:
     tasks = view.started_tasks()
     merged = sum(task.word == "merged" for task in tasks)
-    plans = f" in {counted(view.iteration, 'iteration')}" if view.iteration > 1 else ""
+    plans = f" in {counted(view.feature.iteration, 'iteration')}" if view.feature.iteration > 1 else ""
     yield "done", f"{merged} of {counted(len(tasks), 'task')} merged{plans}" if tasks else _steps_done(view)
+    if view.is_light:
+        skipped = [step.name for step in view.feature.steps.values() if view.state_of(step) == "skipped"]
+        yield "path", f"light, without {', '.join(skipped)}"
+    elif view.feature.left_path is not None:
+        yield "path", view.feature.left_path
     yield from _failed_tasks(run)
-    yield "proven", _proven(database, run.run_id)
-    if view.reviews:
-        last = list(view.reviews.values())[-1]
-        yield "review", f"{sum(last.values())} of {counted(len(last), 'reviewer')} approve"
+    yield "review", _review(view)
     order = _order(database, run.run_id)
-    if view.commit is not None:
-        yield "result", f"commit {view.commit[:12]}{_branches(run, view.commit)}"
+    if view.feature.commit is not None:
+        yield "result", f"commit {view.feature.commit[:12]}{_branches(run, view.feature.commit)}"
     elif merged:
         yield "result", f"nothing is committed; branch {order.get('target')} holds the merged tasks"
     else:
         yield "result", "nothing is committed; your branch is unchanged"
-    yield "evidence", view.bundle or ""
-    for _, detail in view.degradations[:2]:
+    yield "evidence", view.feature.bundle or ""
+    for _, detail in view.feature.degradations[:2]:
         yield "degraded", detail
-    yield "undo", (view.rollback or "") if view.is_over else ""
+    yield "undo", (view.feature.rollback or "") if view.is_over else ""
+
+
+def _review(view: FeatureView) -> str:
+    """Return who approves in the last review; that of the design says nothing about the code of a run that is over."""
+    reviews = view.feature.reviews
+    if not reviews:
+        return ""
+    (scope, _), last = list(reviews.items())[-1]
+    approve = f"{sum(last.values())} of {counted(len(last), 'reviewer')} approve{'s' * (len(last) == 1)}"
+    if scope == "code":
+        return approve
+    return "the code was not reviewed" if view.is_over else f"{approve} the design"
 
 
 def _failed_tasks(run: FollowedRun) -> Iterator[Field]:
@@ -172,8 +213,9 @@ def _failed_tasks(run: FollowedRun) -> Iterator[Field]:
 
 
 def _steps_done(view: FeatureView) -> str:
-    done = [step.name for step in view.steps.values() if step.state == "done"]
-    return f"{counted(len(done), 'step')} of {len(view.steps)}" + (f", the last was {done[-1]}" if done else "")
+    done = [step.name for step in view.feature.steps.values() if step.state == "done"]
+    count = sum(view.state_of(step) != "skipped" for step in view.feature.steps.values())
+    return f"{counted(len(done), 'step')} of {count}" + (f", the last was {done[-1]}" if done else "")
 
 
 def _of_graph(database: "Database", run: FollowedRun) -> Iterator[Field]:
@@ -189,7 +231,6 @@ def _of_graph(database: "Database", run: FollowedRun) -> Iterator[Field]:
         failed = f"; {counts['failed']} failed" if counts["failed"] else ""
         yield "done", f"{counts['merged']} of {counted(counts['total'], 'task')} merged{failed}"
         yield from _of_forge(database, run)
-    yield "proven", _proven(database, run.run_id)
     has_work = view.phases.at(PASSED) or view.counts()["merged"]
     if not target or not has_work:
         yield "result", "nothing is merged"
@@ -217,9 +258,6 @@ def _of_forge(database: "Database", run: FollowedRun) -> Iterator[Field]:
         yield "refuted", f"{', '.join(disputed)}: the worker's account differs from what the checks found"
     for event in _events(database, run.run_id, "cr.emitted")[:_SHOWN]:
         yield "request", f"fairwitness cr show {event.data['crId']}"
-    broken = _broken_locks(run) if _order(database, run.run_id) else []
-    if broken:
-        yield "changed", f"{', '.join(broken[:_SHOWN])}: sealed files; the run used what was approved"
 
 
 def _broken_locks(run: FollowedRun) -> list[str]:

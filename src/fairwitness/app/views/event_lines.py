@@ -11,7 +11,7 @@ from typing import Any
 from fairwitness.app.text import counted, safe_line
 from fairwitness.kit import json_text
 from fairwitness.kit.clock import spell, system_clock
-from fairwitness.ledger.run_summary import SummaryEvent
+from fairwitness.ledger.summary_event import SummaryEvent
 
 KIND, _SUBJECT, _WORD = 8, 13, 7
 AUTOPILOT = "autopilot"

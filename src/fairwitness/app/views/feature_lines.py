@@ -9,8 +9,9 @@ from typing import Any
 from fairwitness.app.text import counted, safe_line, short_count, took
 from fairwitness.app.views import event_lines
 from fairwitness.app.views.event_lines import kind_line, name_of, row
-from fairwitness.app.views.feature import STEPS, FeatureView, LastGateAnswer, StepView, spelled_exhaustion
-from fairwitness.ledger.run_summary import SummaryEvent
+from fairwitness.app.views.feature import FeatureView
+from fairwitness.ledger.feature_summary import STEPS, LastGateAnswer, StepSummary, spelled_exhaustion
+from fairwitness.ledger.summary_event import SummaryEvent
 
 _COUNTED = {
     "EG-1": "baseline check",
@@ -29,16 +30,16 @@ _FAILED_CALLS = {"ERROR": "failed", "TIMEOUT": "timeout", "NEEDS_REVISION": "rev
 _OUTCOMES = {"low_confidence": "not committed", "error": "failed", "abandoned": "ended by you"}
 
 
-def step_line(step: StepView, view: FeatureView) -> str:
+def step_line(step: StepSummary, view: FeatureView) -> str:
     """Return the line of a step: `step      research       done       12s  4 agents    8k tokens`."""
     tokens = f"{short_count(step.visit_tokens):>3} tokens" if step.visit_tokens else ""
     again = "again" if step.visits > 1 else ""
-    why = step.reason if step.reason and step.state != "done" and step.reason != view.decided else None
+    why = step.reason if step.reason and step.state != "done" and step.reason != view.feature.decided else None
     text = f"{took(step.seconds(view.now)):>6}  {agents_of(step):<8}  {tokens:<10}  {again}".rstrip()
     return row("step", step.name, view.state_of(step), text + (f": {safe_line(why)}" if why else ""))
 
 
-def agents_of(step: StepView) -> str:
+def agents_of(step: StepSummary) -> str:
     """Return how many agents of a step have answered; empty if it called none."""
     count = len(step.agents)
     if not count:
@@ -80,7 +81,10 @@ def _feature_text(event: SummaryEvent, data: Mapping[str, Any], view: FeatureVie
     match event.type:
         case "run_started":
             base = safe_line(str(data["base_commit"])[:12], 12)
-            return kind_line("run", f"started: {name_of(data['slug'])}, {name_of(data['mode'])}, from {base}")
+            path = f", {name_of(data['path'])} path" if "path" in data else ""
+            return kind_line("run", f"started: {name_of(data['slug'])}, {name_of(data['mode'])}{path}, from {base}")
+        case "path_changed":
+            return kind_line("path", safe_line(data["reason"]))
         case "run_resumed":
             return kind_line("run", f"resumed at {_step_name(data['from_step'])}")
         case "run_finished":
@@ -88,21 +92,21 @@ def _feature_text(event: SummaryEvent, data: Mapping[str, Any], view: FeatureVie
         case "step_finished" if data["step"] in _QUESTIONS and data["outcome"] == "advanced":
             return None
         case "step_finished":
-            return step_line(view.steps[str(data["step"])], view)
+            return step_line(view.feature.steps[str(data["step"])], view)
         case "dispatch_finished":
             return _call_ended(data, view)
         case "call_refused":
-            call = view.calls.get(str(data["dispatch_id"]))
+            call = view.feature.calls.get(str(data["dispatch_id"]))
             what = f"{name_of(data['tool'])} of {safe_line(data['target'], 80)}: {safe_line(data['reason'])}"
             return row("agent", "an agent" if call is None else call.agent, "refused", what)
         case "gate_evaluated":
-            gate = view.gates[str(data["gate"]), event.task]
-            return gate_line(gate, view.slug) if gate.is_news else None
+            gate = view.feature.gates[str(data["gate"]), event.task]
+            return gate_line(gate, view.feature.slug) if gate.is_news else None
         case "decided":
             kind = str(data["kind"])
             return None if kind in _TOLD_ELSEWHERE else kind_line(name_of(kind), safe_line(data["reason"]))
         case _:
-            return _of_a_person_or_review(event.type, data, is_autonomous=view.mode == "autonomous")
+            return _of_a_person_or_review(event.type, data, is_autonomous=view.feature.mode == "autonomous")
 
 
 def _of_a_person_or_review(kind: str, data: Mapping[str, Any], *, is_autonomous: bool) -> str | None:
@@ -148,7 +152,7 @@ def _call_ended(data: Mapping[str, Any], view: FeatureView) -> str | None:
     """Return the line of a call without a usable answer; other calls are counted in the line of their step."""
     if data["status"] == "DONE":
         return None
-    call = view.calls[str(data["dispatch_id"])]
+    call = view.feature.calls[str(data["dispatch_id"])]
     reason = f": {safe_line(data['reason'])}" if data.get("reason") else ""
     word = _FAILED_CALLS.get(str(data["status"]), name_of(data["status"]))
     return row("agent", call.agent, word, f"{safe_line(call.task or call.instance, 60)}{reason}")

@@ -22,8 +22,10 @@ from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.app.views.workers import RunWorker, worker_on
 from fairwitness.errors import DatabaseAway, DatabaseBusy
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.ledger.run_summary import SummaryEvent as SummaryEvent  # for faces, which may not import the ledger
-from fairwitness.ledger.summary import events_after, last_events
+from fairwitness.ledger.summary import events_after, last_events, order_of, summary_of
+from fairwitness.ledger.summary_event import (
+    SummaryEvent as SummaryEvent,
+)  # for screens, which may not import the ledger
 
 if TYPE_CHECKING:
     from fairwitness.db.base import Database
@@ -83,6 +85,10 @@ class FollowedRun:
             raise error
         self.note = self._lost[1]
 
+    def order(self) -> dict[str, Any]:
+        """Return what the run was started with, as plain values."""
+        return order_of(self._database, self.run_id)
+
     def plain(self) -> dict[str, Any]:
         """Return the current state of the run as plain values."""
         last = last_events(self._database, self.run_id, EVENTS)
@@ -118,11 +124,9 @@ def follow_run(root: Path, wanted: str | None, *, after: int | None = None) -> I
 
 def read_feature(root: Path, run_id: str) -> FeatureView:
     """Return the current view of a feature run."""
-    view = FeatureView(run_id)
     with open_database(root) as database:
-        while found := events_after(database, run_id, view.seq):
-            for event in found:
-                view.apply_event(event)
+        view = summary_of(database, run_id, FeatureView)
+    view.refuse_broken()
     return view
 
 

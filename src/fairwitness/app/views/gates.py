@@ -13,17 +13,21 @@ from fairwitness.app.repository import state_in
 from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.evidence import EvidenceQuery, Phase
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.common.vocabulary import Size, Workflow
 from fairwitness.contracts.feature.facts import GateChoice
 from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.contracts.verify.report import VerifySubject as Verified
 from fairwitness.errors import UsageError
 from fairwitness.kit.text import visible
+from fairwitness.ledger.kept import refuse_broken
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.ledger.run_summary import ALREADY
+from fairwitness.ledger.phase_summary import ALREADY
 from fairwitness.ledger.subjects import RowSubject, subjects
+from fairwitness.ledger.summary import path_of
 from fairwitness.rules import gates
 from fairwitness.rules.evidence_worth import LACKS, SHUTS, valued_rows
+from fairwitness.rules.feature_paths import REVIEWERS_OF
 from fairwitness.rules.next_forge_move import INTERVIEW, REVIEW
 from fairwitness.runs.feature.decisions import DECISION, read
 from fairwitness.store.artifacts import Store
@@ -38,6 +42,10 @@ _GOES_ON = frozenset({GateChoice.PROCEED.value, GateChoice.APPROVE.value})
 _EVENTS = "SELECT seq, timestamp, type, data FROM events WHERE run_id = ? AND seq = ?"
 BY_EVENTS = (Gate.PERSON_APPROVES, Gate.PHASE_PASSES)
 """The gates that events answer, not rows of evidence."""
+
+
+_DECIDING = (Gate.VERIFICATION_SUFFICIENT, Gate.CHANGE_HOLDS)
+"""The gates that decide about a task, in the order in which they are preferred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,13 @@ class GateView:
         """Every name by which it can be asked for: as listed, as events write it, and short."""
         short = self.task if self.answer.gate is Gate.PERSON_APPROVES else self.answer.gate.value
         return (self.name, self.name.replace(":", ".", 1), short)
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """Names that screens show and that several gates may have: what it is about, and EG-2 for a verified change."""
+        subjects = {self.task, *(end[1:] for end in _REVIEWS if self.task.endswith(end))}
+        kinds = {self.answer.gate.value, *(("EG-2",) if self.answer.gate is Gate.CHANGE_HOLDS else ())}
+        return (*subjects, *(f"{kind}{sign}{about}" for kind in kinds for about in subjects for sign in ":."))
 
     def plain(self) -> dict[str, Any]:
         """Return the view as plain values."""
@@ -156,11 +171,13 @@ def _task_gates(ledger: Ledger, run_id: str, subject: RowSubject, size: Size) ->
 def _review_gates(ledger: Ledger, run_id: str, subject: RowSubject, scope: ReviewScope) -> list[GateView]:
     round_ = subject.rounds.get(Phase.REVIEW.value, 1)
     tally = ledger.tally(run_id, subject.task_id, Phase.REVIEW, round_)
+    path = RunPath(path_of(ledger.database, run_id)) if scope is ReviewScope.CODE else RunPath.FULL
+    panel = REVIEWERS_OF[path]
     answers = (
-        gates.reviewers_submitted(tally, scope=scope, round=round_),
+        gates.reviewers_submitted(tally, scope=scope, round=round_, panel=panel),
         gates.no_blocker(tally, round=round_),
-        gates.categories_covered(tally, scope=scope, round=round_),
-        gates.majority_approves(tally, scope=scope, round=round_),
+        gates.categories_covered(tally, scope=scope, round=round_, panel=panel),
+        gates.majority_approves(tally, scope=scope, round=round_, panel=panel),
     )
     return [GateView(subject.task_id, round_, answer) for answer in answers]
 
@@ -171,7 +188,11 @@ def _by_events(run_id: str, events: Iterable[Envelope]) -> tuple[GateView, ...]:
     plans = 0
     for event in events:
         plans += event.type == "plan.proposed"
-        for gate, about, why in _answers(event, plans):
+        try:
+            answers = tuple(_answers(event, plans))
+        except (KeyError, TypeError, AttributeError):
+            refuse_broken(run_id, f"event {event.seq}", f"{event.type} lacks a field, or has one of another type")
+        for gate, about, why in answers:
             query = EvidenceQuery(sql=_EVENTS, values=(run_id, event.seq))
             found[f"{gate.value}:{about}"] = GateView(about, 0, _answered(gate, why, event.seq, query))
     return tuple(found.values())
@@ -255,8 +276,16 @@ def _phase_answers(event: Envelope, phase: str) -> Iterator[_Answer]:
 
 
 def one_gate(run_id: str, views: tuple[GateView, ...], wanted: str) -> GateView:
-    """Return the named gate: `EG-2:task-03` (events write `EG-2.task-03`), or `EG-2` if only one task has it."""
+    """Return the named gate: `EG-2:task-03` (events write `EG-2.task-03`), or `EG-2` if only one task has it.
+
+    `task-03` is its only blocked gate, or else the one that decides about it.
+    """
     fitting = [view for view in views if wanted in view.names]
+    if not fitting:
+        fitting = [view for view in views if wanted in view.other_names]
+        blocked = [view for view in fitting if isinstance(view.answer, Blocked)]
+        deciding = [view for gate in _DECIDING for view in fitting if view.answer.gate is gate]
+        fitting = next((some for some in (blocked, deciding[:1]) if len(some) == 1), fitting)
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:

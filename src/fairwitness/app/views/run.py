@@ -5,7 +5,8 @@ The ledger keeps the summary; no contract and no engine is loaded.
 
 from enum import StrEnum
 
-from fairwitness.ledger.run_summary import AUTOPILOT, DEFERRED, IN_PROGRESS, NOT_STARTED, NodeSummary, RunSummary
+from fairwitness.ledger.phase_summary import DEFERRED, IN_PROGRESS, NOT_STARTED
+from fairwitness.ledger.run_summary import AUTOPILOT, NodeSummary, RunSummary
 
 CANCELLED = "cancelled by"
 """How the reason of a cancelled run begins; such a run can be resumed."""

@@ -124,7 +124,8 @@ def resume(run: str | None, plain: bool, as_lines: bool, as_json: bool) -> int:
 def status(run: str | None, as_json: bool) -> int:
     """Show RUN (an id; default: the latest) as a board, and the phases of the roadmap."""
     from fairwitness.app.repository import repository_root
-    from fairwitness.app.views.autopilot import has_run, next_autopilot_command, roadmap_phases, view_of_run
+    from fairwitness.app.views.autopilot import has_run, next_autopilot_command, roadmap_phases
+    from fairwitness.app.views.board import view_of_run
     from fairwitness.cli.screens.autopilot import board_lines, standing_lines
     from fairwitness.errors import UsageError
 

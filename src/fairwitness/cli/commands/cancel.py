@@ -55,7 +55,7 @@ def command(run: str, yes: bool, as_json: bool) -> int:
     if len(done.kept) > _MOST:
         click.echo(f"          and {len(done.kept) - _MOST} more: git for-each-ref refs/fairwitness/quarantine")
     for branch in done.left:
-        click.echo(f"left      {branch}: somebody has it checked out")
+        click.echo(f"left      {branch}: it is checked out in a worktree")
     click.echo(f"next:  fairwitness resume {view.run_id} goes on with it after all", err=True)
     return ExitCode.REACHED
 

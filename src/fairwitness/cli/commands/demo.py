@@ -20,13 +20,21 @@ if TYPE_CHECKING:
     help="Unpack into this empty folder instead of a temporary one.",
 )
 @click.option("--lie", is_flag=True, help="Use an implementer that reports failing tests as passed.")
+@click.option("--light", is_flag=True, help="Run a small feature on the light path, with five calls of agents.")
 @click.option("--forge", is_flag=True, help="Run a forge: a captain, workers and refineries.")
 @click.option("--autopilot", is_flag=True, help="Run a roadmap of five phases: one fails, one waits for a person.")
 @click.option("--plain", is_flag=True, help="Print lines, also in a terminal.")
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as one JSON object a line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def command(
-    folder: Path | None, lie: bool, forge: bool, autopilot: bool, plain: bool, as_lines: bool, as_json: bool
+    folder: Path | None,
+    lie: bool,
+    light: bool,
+    forge: bool,
+    autopilot: bool,
+    plain: bool,
+    as_lines: bool,
+    as_json: bool,
 ) -> int:
     """Run a whole feature pipeline on a small bundled library, without an API key and without network.
 
@@ -39,9 +47,10 @@ def command(
     from fairwitness.demo.start import start
 
     mode = output_mode(plain, as_lines, as_json)
-    if lie + forge + autopilot > 1:
-        raise click.UsageError("--lie, --forge and --autopilot are three demos; choose one")
-    demo = start("autopilot" if autopilot else "forge" if forge else "feature", folder, lie=lie)
+    if lie + light + forge + autopilot > 1:
+        raise click.UsageError("--lie, --light, --forge and --autopilot are four demos; choose one")
+    name = "autopilot" if autopilot else "forge" if forge else "light" if light else "feature"
+    demo = start(name, folder, lie=lie)
     if not (as_lines or as_json):
         click.echo("Only the answers of the models are recorded; everything else is real.")
         if lie:

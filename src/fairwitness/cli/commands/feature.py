@@ -14,6 +14,7 @@ from fairwitness.cli.exit_codes import ExitCode
 @click.option("--agents", metavar="NAME", help="The agent to use for every role.")
 @click.option("--cassette", type=click.Path(exists=True, path_type=Path), help="A folder of recordings to play.")
 @click.option("--slug", help="The feature's short name. Default: made from the request.")
+@click.option("--light", is_flag=True, help="Skip research, design and two reviewers, unless a file is 🔴.")
 @click.option("--plain", is_flag=True, help="Print plain lines even in a terminal.")
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a JSON object on its own line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
@@ -23,6 +24,7 @@ def command(
     agents: str | None,
     cassette: Path | None,
     slug: str | None,
+    light: bool,
     plain: bool,
     as_lines: bool,
     as_json: bool,
@@ -30,8 +32,9 @@ def command(
     """Build REQUEST (a text, `@FILE`, or `-` for standard input) on its own branch, with evidence.
 
     In a terminal you are prompted at each approval gate. Otherwise the run waits (exit code 4) until you run
-    `fairwitness answer`. Exit code 0: committed. 1: the evidence is insufficient and nothing was committed. 5: the
-    budget is used up.
+    `fairwitness answer`. With --light a small change takes five calls of agents; its checks are the same, and a plan
+    with a 🔴 file continues on the full path. Exit code 0: committed. 1: the evidence is insufficient and nothing was
+    committed. 5: the budget is used up.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.runs.begin_feature import RunRequest, begin_feature, request_text
@@ -46,8 +49,9 @@ def command(
         is_autonomous=interactive is False,
         agents=agents or ("cassette" if cassette else None),
         cassettes=cassette,
+        is_light=light,
     )
-    if not confirm_estimate(root, wanted.agents, "feature"):
+    if not confirm_estimate(root, wanted.agents, "feature", light=light):
         return ExitCode.BUDGET
     begun = begin_feature(root, wanted)
     for warning in begun.warnings:

@@ -24,20 +24,22 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_contracts(as_json: bool) -> None:
     """List every contract by name."""
-    from fairwitness.contracts.catalog import CATALOG
+    from fairwitness.contracts.catalog import catalog
+
+    entries = tuple(catalog().values())
 
     if as_json:
         rows = [
             {"name": entry.name, "workflow": entry.workflow, "version": entry.version, "format": entry.written_as}
-            for entry in CATALOG
+            for entry in entries
         ]
         click.echo(json.dumps(rows, indent=2))
         return
-    width = max(len(entry.name) for entry in CATALOG)
-    for entry in CATALOG:
+    width = max(len(entry.name) for entry in entries)
+    for entry in entries:
         click.echo(f"{entry.name:<{width}}  {entry.version}  {entry.workflow:<9}  {entry.written_as}")
     click.echo(
-        f"\n{len(CATALOG)} contracts. Next: fairwitness schema check FILE, or fairwitness schema export DIR", err=True
+        f"\n{len(entries)} contracts. Next: fairwitness schema check FILE, or fairwitness schema export DIR", err=True
     )
 
 

@@ -148,7 +148,9 @@ def _show_one(root: Path, wanted: str, *, as_json: bool) -> int:
         if feature is not None:
             from fairwitness.cli.screens.feature import live_lines
 
-            for line in live_lines(feature, width=terminal_width())[2:]:  # without the rule and the headline
+            for line in live_lines(feature, width=terminal_width(), is_worked_on=worker is not None)[
+                2:
+            ]:  # no rule and headline
                 click.echo(line)
         _show_nodes(detail, is_worked_on=worker is not None)
     _show_events(detail, feature)
@@ -165,7 +167,7 @@ def _show_closing(root: Path, detail: "RunDetail") -> None:
 
     view = detail.view
     with follow_run(root, view.run_id) as followed:
-        head, *lines = end_lines(followed)
+        head, *lines = end_lines(followed, is_brief=True)
     word, _, about = head.partition(": ")
     first = f"{safe_line(view.run_id, 128)}  {view.workflow}  "
     room = terminal_width() - cells(first) - cells(word) - 2
@@ -185,10 +187,10 @@ def _feature(root: Path, detail: "RunDetail") -> "FeatureView | None":
 
 
 def _show_board(root: Path, detail: "RunDetail") -> None:
-    """Return the phases of an autopilot run; a run without an order has none."""
+    """Show the phases of an autopilot run; a run without an order has none."""
     if detail.view.workflow != "autopilot" or not detail.view.phases.wanted:
         return
-    from fairwitness.app.views.autopilot import view_of_run
+    from fairwitness.app.views.board import view_of_run
     from fairwitness.cli.screens.autopilot import board_lines
 
     for line in board_lines(view_of_run(root, detail.view.run_id), terminal_width()):
@@ -245,6 +247,8 @@ def _show_nodes(detail: "RunDetail", *, is_worked_on: bool) -> None:
 
     view, width = detail.view, terminal_width()
     groups = {"at work": view.at(*AT_WORK), "to be merged": view.at(NodeStage.QUEUED)}
+    if view.workflow == "feature":
+        groups = {}  # its steps and tasks are shown above
     names = max((cells(safe_line(node.name, 128)) for nodes in groups.values() for node in nodes[:_MOST]), default=0)
     for title, nodes in groups.items():
         for node in nodes[:_MOST]:

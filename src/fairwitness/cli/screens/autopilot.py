@@ -1,6 +1,6 @@
 """Screens of autopilot runs: the live board, the roadmap, the report and the metrics."""
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from fairwitness.app.text import safe_line, short_count
 from fairwitness.cli.screens.columns import cells, cut, padded, terminal_width, wrapped
@@ -10,7 +10,8 @@ from fairwitness.cli.screens.run import LINES, GraphLines, LiveScreen
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fairwitness.app.views.autopilot import AllMetrics, AutopilotReport, AutopilotView, PhaseLine, RoadmapPhaseView
+    from fairwitness.app.views.autopilot import AllMetrics, AutopilotReport, RoadmapPhaseView
+    from fairwitness.app.views.board import AutopilotView, PhaseLine
     from fairwitness.app.views.followed_run import FollowedRun
 
 SIGNS = {
@@ -38,20 +39,12 @@ class AutopilotLive(LiveScreen):
         shown: int | None = None,
     ) -> None:
         super().__init__(GraphLines(), hint, is_ours=is_ours, console=console, shown=shown)
-        from fairwitness.app.views.autopilot import LiveBoard
-
-        self._board = LiveBoard(run.root, run.run_id)
-
-    def __enter__(self) -> Self:
-        self._board.open()
-        return super().__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        self._board.close()
+        self._order = run.order()
 
     def _body(self, run: "FollowedRun", width: int) -> list[str]:
-        return ["─" * width, *board_lines(self._board.view(), width, height=LINES - 2)]
+        from fairwitness.app.views.board import board_of
+
+        return ["─" * width, *board_lines(board_of(run.view, self._order), width, height=LINES - 2)]
 
 
 def board_lines(view: "AutopilotView", width: int, *, height: int | None = None) -> list[str]:

@@ -8,7 +8,7 @@ from fairwitness.cli.screens.progress import spell_seconds
 from fairwitness.cli.screens.run import LINES, wrapped_event
 
 if TYPE_CHECKING:
-    from fairwitness.app.views.feature import FeatureView, StepView
+    from fairwitness.app.views.feature import FeatureView, StepSummary
     from fairwitness.app.views.followed_run import FollowedRun, SummaryEvent
 
 _SIGNS = {
@@ -40,10 +40,11 @@ def headline(view: "FeatureView") -> str:
     begun = len(view.started_tasks())
     parts = (
         view.word.upper(),
-        f"iteration {view.iteration}" if view.iteration > 1 else "",
+        "light path" if view.is_light else "",
+        f"iteration {view.feature.iteration}" if view.feature.iteration > 1 else "",
         f"{merged} of {begun} tasks merged" if begun else "",
         spell_seconds(view.seconds()),
-        tokens_of(view.tokens),
+        tokens_of(view.feature.tokens),
     )
     return "  ".join(filter(None, parts))
 
@@ -65,17 +66,21 @@ def at_work_now(view: "FeatureView") -> list[tuple[str, str, str]]:
     return [(safe_line(name, 128), text, spell_seconds(seconds_between(since, now))) for name, text, since in found]
 
 
-def live_lines(view: "FeatureView", *, width: int, height: int = LINES - 1) -> list[str]:
-    """Return the run, all steps, the active agents and an open question, limited to the given height."""
+def live_lines(view: "FeatureView", *, width: int, height: int = LINES - 1, is_worked_on: bool = True) -> list[str]:
+    """Return the run, all steps, the active agents and an open question, limited to the given height.
+
+    If no process works on the run, no agent is active, and its current step is stopped.
+    """
     from fairwitness.app.text import safe_line
 
-    head = cut(f"{safe_line(view.slug or view.run_id, 40)}  {headline(view)}", width)
-    lines = ["─" * width, head, *_plan(view, width)][:height]
+    head = cut(f"{safe_line(view.feature.slug or view.run_id, 40)}  {headline(view)}", width)
+    lines = ["─" * width, head, *_plan(view, width, is_worked_on=is_worked_on)][:height]
     asked = []
-    if view.question is not None:
-        options = ", ".join(safe_line(option, 30) for option in view.question.options)
-        asked = [cut(f"waiting for your answer to {safe_line(view.question.gate, 60)}: {options}", width)]
-    return [*lines, *_workers(view, width, height - len(lines) - len(asked)), *asked][:height]
+    if view.feature.question is not None:
+        options = ", ".join(safe_line(option, 30) for option in view.feature.question.options)
+        asked = [cut(f"waiting for your answer to {safe_line(view.feature.question.gate, 60)}: {options}", width)]
+    workers = _workers(view, width, height - len(lines) - len(asked)) if is_worked_on else []
+    return [*lines, *workers, *asked][:height]
 
 
 def _workers(view: "FeatureView", width: int, context: int) -> list[str]:
@@ -93,17 +98,18 @@ def _workers(view: "FeatureView", width: int, context: int) -> list[str]:
     return lines + more
 
 
-def _plan(view: "FeatureView", width: int) -> list[str]:
+def _plan(view: "FeatureView", width: int, *, is_worked_on: bool) -> list[str]:
     """Return all steps in three rows: done, running, to come."""
     rows: dict[str, list[str]] = {"done": [], "now": [], "next": []}
-    for step in view.steps.values():
+    for step in view.feature.steps.values():
         state = view.state_of(step)
         row = {"running": "now", "waiting": "next"}.get(state, "done")
-        rows[row].append(_item(step, state, view))
+        shown = "stopped" if state == "running" and not is_worked_on else state
+        rows[row].append(_item(step, shown, view))
     return [line for name, items in rows.items() for line in packed(items, width, label=name)]
 
 
-def _item(step: "StepView", state: str, view: "FeatureView") -> str:
+def _item(step: "StepSummary", state: str, view: "FeatureView") -> str:
     from fairwitness.app.text import safe_line
     from fairwitness.app.views.feature_lines import agents_of
 

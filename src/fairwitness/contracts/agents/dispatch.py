@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts
+from fairwitness.contracts.common.budgets import OverBudget
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.ids import RelPath, RunId, SafeName
 from fairwitness.contracts.common.sandbox import Seconds
@@ -173,6 +174,8 @@ class DispatchOutcome(Contract):
     """The agent's last text output."""
     problems: Texts = ()
     """The problems of the last answer, or why there is no answer."""
+    refused: Maybe[OverBudget] = None
+    """The refused reservation of a dispatch that never started."""
     asked: Count
     """How many times the agent was prompted: once, or twice if its first answer was invalid."""
     usage: Usage
@@ -181,6 +184,9 @@ class DispatchOutcome(Contract):
     """The cause of the failure, which decides about a retry; None after a success or a cancellation."""
     model: Maybe[Text] = None
     """The model that answered, if it was reported."""
+    opened: Maybe[Count] = None
+    """How many calls showed the agent something of the repository, as far as they could be seen; None if it was not
+    counted."""
     duration_ms: Count
 
 

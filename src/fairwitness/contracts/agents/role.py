@@ -52,6 +52,8 @@ class RoleSpec(Contract):
     """Where the text of each of its forms is."""
     documents: dict[Text, Text] = Field(default_factory=dict)
     """Documents that it writes beside its answer: the glob of its tool policy, and the contract of each document."""
+    unasked: Texts = ()
+    """Optional fields of its answer that it is not asked for: this program knows them, or does not need them."""
     timeout_s: Seconds
     budget: Amounts
     """The budget of one dispatch, reserved before it starts."""

@@ -3,15 +3,25 @@
 from collections.abc import Mapping
 from typing import Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from fairwitness.contracts.autopilot.breaker import BreakerSettings
 from fairwitness.contracts.autopilot.facts import RunSetup
 from fairwitness.contracts.autopilot.rating import Deficiency
-from fairwitness.contracts.autopilot.roadmap import ROADMAP_PATH, CommandKind, Roadmap, UiFiles
+from fairwitness.contracts.autopilot.roadmap import ROADMAP_PATH, CommandKind, RequirementId, Roadmap, UiFiles
 from fairwitness.contracts.autopilot.state import SpecLock
 from fairwitness.contracts.autopilot.vocabulary import PhaseStatus, RunFlag
-from fairwitness.contracts.common.base import AlignmentScore, Contract, Count, Flag, Fraction, Maybe, Positive, Text
+from fairwitness.contracts.common.base import (
+    AlignmentScore,
+    Contract,
+    Count,
+    Flag,
+    Fraction,
+    Maybe,
+    OneLine,
+    Positive,
+    Text,
+)
 from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.ids import Commit, GitRef, PhaseId, RelPath
 from fairwitness.contracts.common.policy import Policy, RetryPolicy
@@ -78,6 +88,8 @@ class AutopilotOrder(RunSettings):
     """The first is the run's own specification."""
     spec_paths: tuple[RelPath, ...] = ()
     """All paths of specifications; a new file at one of them stops the next phase."""
+    requirements: Mapping[RequirementId, OneLine] = Field(default_factory=dict)
+    """The texts of requirements that only a specification describes."""
     limits: AutopilotTable = AutopilotTable()
     retry: RetryPolicy = RetryPolicy()
     budget: BudgetTable = BudgetTable()

@@ -79,6 +79,8 @@ class StepResult(Contract):
     """Whether the verification needs a person's decision."""
     splits: Flag = False
     """Whether the plan is too large for one phase."""
+    unchanged: Flag = False
+    """Whether a cycle or a repair left the files as they were verified before."""
     issues: Texts = ()
     """The remaining issues."""
     halt: Maybe[Text] = None

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
-from fairwitness.contracts.common.base import Contract, Count, Maybe, Positive
+from fairwitness.contracts.common.base import Contract, Count, Maybe, Positive, Text
 from fairwitness.contracts.common.ids import PhaseId, SafeName
 
 
@@ -109,3 +109,11 @@ class OverBudget(Contract):
     cap: Positive
     used: Count
     asked: Count
+
+
+class BudgetHalt(Contract):
+    """The budget is used up, so the run starts nothing more."""
+
+    reason: Text
+    refused: Maybe[OverBudget] = None
+    """The refused reservation; None if the call was cut off while it ran."""

@@ -9,6 +9,7 @@ from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Posi
 from fairwitness.contracts.common.completion import StepId
 from fairwitness.contracts.common.gates import GateAnswer
 from fairwitness.contracts.common.ids import SafeName
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.common.vocabulary import Confidence, Size
 
 
@@ -93,6 +94,8 @@ class Advance(BaseDecision):
     degradations: Texts = ()
     auto_selected: SafeName | None = None
     """The option selected without asking a person, because the run is autonomous."""
+    path: Maybe[RunPath] = None
+    """The path on which the run continues, if it changes."""
 
 
 class Retry(BaseDecision):

@@ -20,6 +20,30 @@ class OnExhausted(StrEnum):
     LOW_CONFIDENCE = "low-confidence"
 
 
+class RunPath(StrEnum):
+    """The path of a feature run: which steps it has."""
+
+    FULL = "full"
+    LIGHT = "light"
+
+
+def _is_full(path: RunPath) -> bool:
+    return path is RunPath.FULL
+
+
+OnPath = Annotated[RunPath, Field(exclude_if=_is_full)]
+"""A path that is omitted when it is the full one, as in what was recorded before there was another."""
+
+
+class PathChoice(StrEnum):
+    """How the path of a run is chosen."""
+
+    FULL = "full"
+    LIGHT = "light"
+    AUTO = "auto"
+    """Light if the plan is small and has no 🔴 file."""
+
+
 class RetryPolicy(Contract):
     """How often a failed operation is repeated."""
 
@@ -33,7 +57,7 @@ class RetryPolicy(Contract):
 
 
 class ReviewPolicy(Contract):
-    """Quorum and rounds of the design and code reviews, which always have three reviewers."""
+    """Quorum and rounds of the design and code reviews; the full path has three reviewers, the light path one."""
 
     approvals: Annotated[int, Strict(), Field(ge=2, le=3)] = 2
     design_revisions: Annotated[int, Strict(), Field(ge=0, le=1)] = 1
@@ -64,6 +88,8 @@ class RiskRule(Contract):
 class Policy(Contract):
     """The settings that a decision of the feature pipeline depends on, in addition to the facts."""
 
+    path: PathChoice = PathChoice.FULL
+    """Which steps a run has; no path leaves out a check or an evidence gate."""
     retry: RetryPolicy = RetryPolicy()
     review: ReviewPolicy = ReviewPolicy()
     verification: VerificationPolicy = VerificationPolicy()

@@ -15,6 +15,7 @@ from fairwitness.contracts.common.completion import StepId
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.ids import Commit, GitRef, RelPath, SafeName, Sha256, Slug, TaskId
+from fairwitness.contracts.common.policy import OnPath, RunPath
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Confidence, Severity
 from fairwitness.contracts.feature.pushback import PushbackOption
@@ -62,6 +63,7 @@ class Degradation(StrEnum):
     REPLAN_EXHAUSTED = "replan_exhausted"
     REVIEW_EXHAUSTED = "review_exhausted"
     SANDBOX_TIER = "sandbox_tier"
+    UNSEEN_REVIEW = "unseen_review"
 
 
 class FeatureRunStarted(EventData):
@@ -73,6 +75,15 @@ class FeatureRunStarted(EventData):
     base_commit: Commit
     baseline_tag: GitRef
     settings_hash: Sha256
+    path: OnPath = RunPath.FULL
+
+
+class PathChanged(EventData):
+    """The run continues on another path."""
+
+    type: Literal["path_changed"] = "path_changed"
+    path: RunPath
+    reason: Text
 
 
 class FeatureRunResumed(EventData):
@@ -261,6 +272,7 @@ class Committed(EventData):
 
 FeatureEvent = Annotated[
     FeatureRunStarted
+    | PathChanged
     | FeatureRunResumed
     | RunFinished
     | FeatureStepStarted

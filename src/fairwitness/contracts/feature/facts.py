@@ -14,6 +14,7 @@ from fairwitness.contracts.common.base import Contract, Count, Flag, Integer, Po
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import Tally, Tree
 from fairwitness.contracts.common.ids import RelPath, SafeName
+from fairwitness.contracts.common.policy import OnPath, RunPath
 from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
 from fairwitness.contracts.common.vocabulary import Risk, Severity, Size
 from fairwitness.contracts.feature.events import Degradation, DispatchStatus
@@ -132,6 +133,12 @@ class ReviewFacts(Contract):
     round: Annotated[Integer, Field(ge=1, le=2)]
     tally: Tally
     reviewers: tuple[CallFacts, ...]
+    path: OnPath = RunPath.FULL
+    """The path that says who reviews."""
+
+
+def _is_empty(paths: tuple[str, ...]) -> bool:
+    return not paths
 
 
 class TaskFacts(Contract):
@@ -162,6 +169,8 @@ class TaskFacts(Contract):
 
     Empty also in facts that were recorded before there was this field.
     """
+    planned: Annotated[tuple[RelPath, ...], Field(exclude_if=_is_empty)] = ()
+    """The files that the plan names; read on the light path only."""
 
 
 class FixFacts(Contract):
@@ -183,6 +192,7 @@ class FeatureFacts(Contract):
     """All facts that a decision of the feature pipeline uses."""
 
     mode: ApprovalMode
+    path: OnPath = RunPath.FULL
     step: Step | None
     """The current step; null before the first."""
     calls: tuple[CallFacts, ...]
@@ -220,7 +230,10 @@ class ConfidenceFacts(Contract):
     regressions: Texts
     red_before_too: Texts
     """Checks that failed before the change and still fail."""
-    approvals: Annotated[Integer, Field(ge=0, le=3)]
+    reviewers: Annotated[Integer, Field(ge=1, le=3)]
+    """How many reviewers the code has."""
+    approvals: Annotated[Integer, Field(ge=0, le=3)] | None
+    """How many reviewers approve the code; None if it was not reviewed."""
     open_findings: tuple[Severity, ...]
     """The open findings of the last code review round."""
     degradations: tuple[Degradation, ...]

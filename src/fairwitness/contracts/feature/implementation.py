@@ -48,7 +48,8 @@ class TestSummary(AgentDocument):
 class Baseline(AgentDocument):
     """What the implementer says it saw before it changed anything."""
 
-    ide_diagnostics: Diagnostics
+    ide_diagnostics: Maybe[Diagnostics] = None
+    """Counts that only an editor shows; an agent is not asked for them."""
     build_exit_code: Integer | None
     test_summary: TestSummary | None
 
@@ -56,7 +57,8 @@ class Baseline(AgentDocument):
 class SelfCheck(AgentDocument):
     """What the implementer says it saw afterwards."""
 
-    ide_diagnostics: Diagnostics
+    ide_diagnostics: Maybe[Diagnostics] = None
+    """Counts that only an editor shows; an agent is not asked for them."""
     build_exit_code: Integer | None
     test_summary: TestSummary | None
     self_fix_attempts: Annotated[Integer, Field(ge=0, le=2)]
@@ -80,6 +82,24 @@ class VerificationEntry(AgentDocument):
     passed: Flag
 
 
+class FindingOutcome(StrEnum):
+    """What became of a finding in a fix."""
+
+    FIXED = "fixed"
+    PARTLY = "partly"
+    NOT_FIXED = "not_fixed"
+
+
+class FindingAnswer(AgentDocument):
+    """What was done about one finding of the review."""
+
+    id: Text
+    """The finding's id, exactly as it was given."""
+    outcome: FindingOutcome
+    note: Text
+    """What was changed, or why nothing was."""
+
+
 class ImplementationPayload(AgentDocument):
     """The report."""
 
@@ -90,6 +110,8 @@ class ImplementationPayload(AgentDocument):
     self_check: SelfCheck
     verification_entries: Maybe[tuple[VerificationEntry, ...]] = None
     artifact_evaluations: Maybe[tuple[ArtifactEvaluation, ...]] = None
+    finding_answers: Maybe[tuple[FindingAnswer, ...]] = None
+    """One for each finding that the task hands over."""
 
 
 class ImplementationReport(SignedDocument[ImplementationPayload]):

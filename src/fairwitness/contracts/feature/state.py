@@ -18,6 +18,7 @@ from fairwitness.contracts.common.ids import (
     Slug,
     TaskId,
 )
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.common.vocabulary import CategoryVerdict, Confidence, Severity
 from fairwitness.contracts.feature.events import Degradation, DispatchStatus, FeatureRunOutcome, StepOutcome
@@ -152,6 +153,13 @@ class LedgerHead(Contract):
     rows: Count
 
 
+class LeftPath(Contract):
+    """Why the run left the light path, and the number of code reviews that it had made there."""
+
+    reason: Text
+    code_reviews: Count
+
+
 class RunEnding(Contract):
     """How the run ended."""
 
@@ -175,6 +183,8 @@ class FeatureState(Contract):
     base_commit: Commit
     baseline_tag: GitRef
     settings_hash: Sha256
+    path: RunPath = RunPath.FULL
+    left_path: Maybe[LeftPath] = None
     resumed: Count = 0
     current_step: StepId | None = None
     steps: Mapping[StepId, StepState] = {}

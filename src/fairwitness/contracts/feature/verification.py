@@ -17,6 +17,7 @@ from fairwitness.contracts.common.base import (
     TruthLiteral,
 )
 from fairwitness.contracts.common.completion import FeatureAgent
+from fairwitness.contracts.common.criteria import CriterionJudgement
 from fairwitness.contracts.common.evidence import Snippet
 from fairwitness.contracts.common.ids import FeatureRunId, TaskId
 from fairwitness.contracts.feature.document import SignedDocument
@@ -78,15 +79,6 @@ class BaselineCrossCheck(AgentDocument):
         ),
     ]
     discrepancies_found: Flag
-
-
-class CriterionJudgement(AgentDocument):
-    """How the verifier proposes to prove one criterion: by a command the harness runs, or by a place to look at."""
-
-    criterion: Text
-    command: Maybe[Text] = None
-    location: Maybe[Annotated[str, Field(pattern=r"^\S.*:[0-9]+$")]] = None
-    claim: Maybe[Text] = None
 
 
 class VerificationPayload(AgentDocument):

@@ -16,6 +16,7 @@ from fairwitness.contracts.common.base import (
     Timestamp,
     WholeLiteral,
 )
+from fairwitness.contracts.common.criteria import CriterionJudgement
 from fairwitness.contracts.common.ids import GitRef, NodeId, RelPath
 from fairwitness.contracts.common.markdown import body_with
 from fairwitness.contracts.forge.dag import CrId, NodeState
@@ -39,6 +40,10 @@ class ForgeTask(AgentDocument):
     type: Annotated[Literal[1, 2, 3, "task", "refinery"], WholeLiteral]
     dependencies: tuple[NodeId, ...]
     acceptance_criteria: Annotated[tuple[Text, ...], Field(min_length=1)]
+    evidence: Maybe[tuple[CriterionJudgement, ...]] = None
+    """The commands or tests that must pass for single criteria; the worker names those of the others."""
+    test_waiver: Maybe[Text] = None
+    """Why the task needs no new test; it counts only if a person approves the plan."""
     estimated_complexity: TaskComplexity
     status: NodeState
     branch: GitRef | None
@@ -112,6 +117,8 @@ class Walkthrough(AgentDocument):
     confidence: Fraction
     time_spent_minutes: Count
     files_changed: tuple[WalkthroughFile, ...]
+    evidence: Maybe[tuple[CriterionJudgement, ...]] = None
+    """For each criterion the command or tests that the harness runs to judge it."""
     tests: Maybe[tuple[NamedTest, ...]] = None
     risks: Maybe[Texts] = None
     followups: Maybe[Texts] = None

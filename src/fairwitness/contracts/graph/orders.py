@@ -6,6 +6,7 @@ from typing import Annotated, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from fairwitness.contracts.common.base import Contract, Count, Flag, Maybe, Positive, Prose, Text, Texts
+from fairwitness.contracts.common.budgets import BudgetHalt
 from fairwitness.contracts.common.evidence import Tree
 from fairwitness.contracts.common.ids import Commit, GitRef, NodeId, PhaseId, RelPath, RunId
 from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any
@@ -84,8 +85,8 @@ class AttemptResult(Contract):
     commit: Maybe[Commit] = None
     tree: Maybe[Tree] = None
     reason: Maybe[Text] = None
-    halt: Maybe[Text] = None
-    """Why the run must not start anything more, for example because its budget is used up."""
+    halt: Maybe[BudgetHalt] = None
+    """Why the run must not start anything more."""
 
     @model_validator(mode="after")
     def _proven_or_explained(self) -> Self:
@@ -133,7 +134,7 @@ class LandedMember(Contract):
 
 
 class TargetMove(Contract):
-    """The target branch was moved by somebody else."""
+    """The target branch was moved by another process."""
 
     expected: Commit
     found: Commit | None
@@ -173,7 +174,7 @@ class Worked(Contract):
     summary: Maybe[Text] = None
     """The subject line of the commit."""
     reason: Maybe[Text] = None
-    halt: Maybe[Text] = None
+    halt: Maybe[BudgetHalt] = None
 
 
 class Candidate(Contract):
@@ -235,6 +236,8 @@ class GraphEnd(Contract):
     exhausted: tuple[NodeId, ...]
     stranded: tuple[NodeId, ...]
     reason: Maybe[Text] = None
+    halt: Maybe[BudgetHalt] = None
+    """Present if `reason` is that the budget is used up."""
     requests: tuple[Text, ...] = ()
     """Open change requests; the graph continues when they are answered."""
 

@@ -13,9 +13,9 @@ from fairwitness.contracts.autopilot.audit import GapDetail
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
-from fairwitness.contracts.autopilot.plan import PhasePlan, PlanTask
+from fairwitness.contracts.autopilot.plan import PhasePlan, PlanCriterion, PlanTask
 from fairwitness.contracts.autopilot.returns import ResearcherReturn
-from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase
+from fairwitness.contracts.autopilot.roadmap import Criterion, DetailedPhase, Requirement
 from fairwitness.contracts.autopilot.verification import VerifierReturn
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import Role, Scope
@@ -27,6 +27,7 @@ from fairwitness.runs.autopilot.lineage import tasks_of
 from fairwitness.runs.autopilot.log import AutopilotLog, step_dispatch
 from fairwitness.runs.shared.sections import change_text, document_section, list_section, text_section
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
+from fairwitness.verify.failed_checks import shorten
 
 
 def phase_section(phase: DetailedPhase) -> PromptSection:
@@ -39,9 +40,13 @@ def _phase_lines(phase: DetailedPhase) -> Iterator[str]:
     yield f"Kind: {phase.type.value}"
     yield f"Goal: {phase.goal}"
     yield "Requirements:" if phase.requirements else "Requirements: none are named"
-    yield from (f"- {each.id}: {each.text or '(see the specification)'}" for each in phase.requirements)
+    yield from (f"- {_requirement_line(each)}" for each in phase.requirements)
     yield "Success criteria:" if phase.criteria else "Success criteria: none are named"
     yield from _criteria_lines(phase.criteria)
+
+
+def _requirement_line(requirement: Requirement) -> str:
+    return f"{requirement.id}: {requirement.text or '(no specification describes it)'}"
 
 
 def criteria_section(criteria: Sequence[Criterion]) -> PromptSection:
@@ -75,10 +80,29 @@ def items_section(items: Sequence[PathItem]) -> PromptSection:
     return PromptSection(title="What to fix", text=yaml_text.render([item.plain() for item in items]))
 
 
-def executed_section(executed: Sequence[ExecutionResult]) -> PromptSection:
-    """Return the commands that the harness ran, with their results."""
-    text = yaml_text.render([run.plain() for run in executed]) if executed else "(nothing)"
-    return PromptSection(title="What the program ran, and how it ended", text=text)
+def executed_sections(executed: Sequence[ExecutionResult], proven: Sequence[str] = ()) -> tuple[PromptSection, ...]:
+    """Return what the harness ran: the commands of criteria, and the checks of the project at the same tree."""
+    text = "\n".join(line for run in executed for line in _run_lines(run)) or "(nothing)"
+    return (
+        PromptSection(title="What the program ran, and how it ended", text=text),
+        *text_section("What the project's checks said about this tree, run by the program", "\n".join(proven)),
+    )
+
+
+def _indented(text: str) -> Iterator[str]:
+    yield from (f"      {line}" for line in text.splitlines())
+
+
+def _run_lines(run: ExecutionResult) -> Iterator[str]:
+    """Yield a command and its result; the lines of a command stay as they are."""
+    yield f"- {run.criterion}"
+    yield from _indented(run.command)
+    code = "" if run.exit_code is None else f", exit code {run.exit_code}"
+    yield f"  {run.assessment.value}{code}, {run.duration_ms} ms"
+    for name, output in (("stdout", run.stdout_truncated), ("stderr", run.stderr_truncated)):
+        if output.strip():
+            yield f"  {name}:"
+            yield from _indented(output)
 
 
 def change_section(diff: str) -> PromptSection:
@@ -108,15 +132,17 @@ class ReviewBriefs:
         (tree,) = self._repository.ids(f"{name}^{{tree}}")
         return name if tree is None else tree  # our own trees are not in the user's repository
 
-    def plan_checker(self, phase_pass: PhasePass, number: int, plan: PhasePlan) -> Brief:
-        """Return the brief for checking a plan: the phase and the plan."""
+    def plan_checker(
+        self, phase_pass: PhasePass, number: int, plan: PhasePlan, *, before: tuple[PromptSection, ...] = ()
+    ) -> Brief:
+        """Return the brief for checking a plan: the phase and the plan; `before` says what was refused before."""
         return self._step(
             phase_pass,
             StepName.PLAN_CHECK,
             number,
             Role.PLAN_CHECKER,
             f"Check the plan of phase {phase_pass.phase}.",
-            inputs=(phase_section(self.phase(phase_pass.phase)), plan_section(plan)),
+            inputs=(phase_section(self.phase(phase_pass.phase)), plan_section(plan), *before),
         )
 
     def verifier(
@@ -126,6 +152,7 @@ class ReviewBriefs:
         plan: PhasePlan | None,
         diff: str,
         executed: Sequence[ExecutionResult],
+        proven: Sequence[str] = (),
         *,
         warned: str = "",
     ) -> Brief:
@@ -141,7 +168,7 @@ class ReviewBriefs:
             f"Verify phase {phase_pass.phase}.{_PART if tasks_of(self._log, phase_pass) else ''}",
             inputs=(
                 *self._judged(phase_pass, plan, diff),
-                executed_section(executed),
+                *executed_sections(executed, proven),
                 *text_section("Why this phase needs a stricter verification", warned),
             ),
             scope=self._looking(),
@@ -149,7 +176,14 @@ class ReviewBriefs:
         )
 
     def judge(
-        self, phase_pass: PhasePass, number: int, plan: PhasePlan | None, diff: str, verification: VerifierReturn
+        self,
+        phase_pass: PhasePass,
+        number: int,
+        plan: PhasePlan | None,
+        diff: str,
+        verification: VerifierReturn,
+        executed: Sequence[ExecutionResult] = (),
+        proven: Sequence[str] = (),
     ) -> Brief:
         """Return the brief for the second opinion: what the verifier had, and what it returned."""
         return self._step(
@@ -158,19 +192,38 @@ class ReviewBriefs:
             number,
             Role.JUDGE,
             f"Judge phase {phase_pass.phase}.{_PART if tasks_of(self._log, phase_pass) else ''}",
-            inputs=(*self._judged(phase_pass, plan, diff), document_section("The verifier's return", verification)),
+            inputs=(
+                *self._judged(phase_pass, plan, diff),
+                *executed_sections(executed, proven),
+                document_section("The verifier's return", verification),
+            ),
             scope=self._looking(),
         )
 
-    def rater(self, phase_pass: PhasePass, number: int, criteria: Sequence[Criterion], diff: str) -> Brief:
-        """Return the brief for the score: only criteria and diff, not even the number of the phase."""
+    def rater(
+        self,
+        phase_pass: PhasePass,
+        number: int,
+        criteria: Sequence[Criterion],
+        diff: str,
+        executed: Sequence[ExecutionResult] = (),
+        proven: Sequence[str] = (),
+    ) -> Brief:
+        """Return the brief for the score: criteria, texts of requirements, diff and evidence, but no id or number."""
         if not criteria:
             raise UsageError("there is no criterion to score", next_step="give the phase success criteria")
+        texts = [each.text for each in self.phase(phase_pass.phase).requirements if each.text is not None]
         return self._brief(
             step_dispatch(phase_pass, StepName.RATE, number),
             Role.RATER,
             "Score the change against the criteria.",
-            inputs=(criteria_section(criteria), change_section(diff)),
+            inputs=(
+                criteria_section(criteria),
+                *list_section("The requirements", texts),
+                change_section(diff),
+                *executed_sections(executed, proven),
+            ),
+            known={"scorecard[].command_output": ""},  # the program runs the commands
         )
 
     def mini_verifier(
@@ -183,15 +236,21 @@ class ReviewBriefs:
         *,
         items: Sequence[PathItem] = (),
         problems: Sequence[str] = (),
+        executed: Sequence[ExecutionResult] = (),
     ) -> Brief:
-        """Return the brief for checking one task: the task, or the listed deficiencies, and the diff."""
+        """Return the brief for checking one task: the task or the deficiencies, the diff, and what the harness ran."""
         name = node if task is None else task.id
         return self._brief(
             f"{node}-{attempt}-check-{k}",
             Role.MINI_VERIFIER,
             f"Check {name}. Its criteria are {'those of the task' if task else 'that each point below is fixed'}.",
             parameters={"task_id": name},
-            inputs=(*work_sections(task, items, problems), change_section(diff)),
+            inputs=(
+                *work_sections(task, items, problems),
+                *self._demanded(_phase_of(node), None if task is None else task.requirements),
+                change_section(diff),
+                *(executed_sections(executed) if executed else ()),
+            ),
             scope=self._looking(),
             known={"task_id": name},
         )
@@ -219,7 +278,20 @@ class ReviewBriefs:
         whole = phase_id if phase_id in known else phase_id[:-1]
         if whole not in known:
             raise UsageError(f"the roadmap has no phase {phase_id}", next_step="name one that it has")
-        return known[whole].model_copy(update={"id": phase_id})
+        texts = self._log.order().requirements
+        described = tuple(
+            each if each.text is not None else each.model_copy(update={"text": texts.get(each.id)})
+            for each in known[whole].requirements
+        )
+        return known[whole].model_copy(update={"id": phase_id, "requirements": described})
+
+    def _demanded(self, phase_id: str, only: Sequence[str] | None = None) -> tuple[PromptSection, ...]:
+        """Return the texts of a phase's requirements, or of those that are named."""
+        if phase_id == AUDIT:
+            return ()
+        known = self.phase(phase_id).requirements
+        lines = [_requirement_line(each) for each in known if only is None or each.id in only]
+        return list_section("The requirements", lines)
 
     def _judged(self, phase_pass: PhasePass, plan: PhasePlan | None, diff: str) -> tuple[PromptSection, ...]:
         plans = () if plan is None else (plan_section(plan, tasks_of(self._log, phase_pass)),)
@@ -298,8 +370,8 @@ class AutopilotBriefs(ReviewBriefs):
         super().__init__(log, repository, shadow)
         self._learnings, self._answers = learnings, answers
 
-    def researcher(self, phase_pass: PhasePass, number: int, issues: Sequence[str]) -> Brief:
-        """Return the brief for research; `issues` are the problems of the last attempt at this phase."""
+    def researcher(self, phase_pass: PhasePass, number: int, before: tuple[PromptSection, ...] = ()) -> Brief:
+        """Return the brief for research; `before` is what is known of the last attempt at this phase."""
         return self._step(
             phase_pass,
             StepName.RESEARCH,
@@ -310,7 +382,7 @@ class AutopilotBriefs(ReviewBriefs):
                 phase_section(self.phase(phase_pass.phase)),
                 *self._said(phase_pass),
                 *self._lessons(),
-                *list_section("What was wrong the last time", issues),
+                *before,
             ),
         )
 
@@ -319,13 +391,13 @@ class AutopilotBriefs(ReviewBriefs):
         phase_pass: PhasePass,
         number: int,
         research: ResearcherReturn,
-        refused: Sequence[str],
         *,
         last: PhasePlan | None = None,
+        before: tuple[PromptSection, ...] = (),
     ) -> Brief:
-        """Return the brief for a plan; `refused` says why the last plan was refused."""
+        """Return the brief for a plan; `last` is the plan that was refused, `before` why it or its work failed."""
         task = f"Plan phase {phase_pass.phase}."
-        if refused:
+        if last is not None:
             task = f"Plan phase {phase_pass.phase} again: your last plan was refused. Fix what is named, keep the rest."
         return self._step(
             phase_pass,
@@ -339,7 +411,7 @@ class AutopilotBriefs(ReviewBriefs):
                 *self._said(phase_pass),
                 *self._lessons(),
                 *(() if last is None else (plan_section(last, title="Your last plan"),)),
-                *list_section("Why the last plan was refused", refused),
+                *before,
             ),
         )
 
@@ -351,13 +423,23 @@ class AutopilotBriefs(ReviewBriefs):
         items: Sequence[PathItem],
         writes: Sequence[str],
         *,
-        before: Sequence[str] = (),
+        before: tuple[PromptSection, ...] = (),
+        criteria: Sequence[PlanCriterion] = (),
     ) -> Brief:
-        """Return the brief for a task, or for the items of a cycle; `before` describes an earlier attempt."""
+        """Return the brief for a task, or for the items of a cycle; `before` describes an earlier attempt.
+
+        `criteria` are those that must still hold after a cycle.
+        """
         name = node if task is None else task.id
         events = f"Carry out {name}." if task is not None else "Fix every listed point, and nothing else."
-        boxes = (*work_sections(task, items, ()), *list_section("What happened to the attempt before", before))
-        return self._work(node, attempt, Role.EXECUTOR, events, boxes, writes, name)
+        held = [line for each in criteria for line in (f"- {each.criterion}", *_indented(each.command))]
+        boxes = (
+            *work_sections(task, items, ()),
+            *text_section("The criteria of the phase, which must hold after you", "\n".join(held)),
+            *before,
+        )
+        requirements = None if task is None else task.requirements
+        return self._work(node, attempt, Role.EXECUTOR, events, boxes, writes, name, requirements)
 
     def fixer(self, node: str, attempt: int, gap: GapDetail, writes: Sequence[str]) -> Brief:
         """Return the brief for closing one gap of the self-audit."""
@@ -373,13 +455,14 @@ class AutopilotBriefs(ReviewBriefs):
         boxes: tuple[PromptSection, ...],
         writes: Sequence[str],
         name: str,
+        requirements: Sequence[str] | None = None,
     ) -> Brief:
         return self._brief(
             f"{node}-{attempt}",
             role,
             events,
             parameters={"phase": _phase_of(node), "task_id": name},
-            inputs=(*boxes, *self._lessons()),
+            inputs=(*boxes, *self._demanded(_phase_of(node), requirements), *self._lessons()),
             scope=self._building(writes),
             known={"commit_shas": []},
         )
@@ -393,9 +476,12 @@ class AutopilotBriefs(ReviewBriefs):
         problems: Sequence[str],
         *,
         writes: Sequence[str] | None = None,
-        ruled_out: Sequence[str] = (),
+        before: tuple[PromptSection, ...] = (),
     ) -> Brief:
-        """Return the brief for a repair within the task's files, or anywhere if there is no task."""
+        """Return the brief for a repair within the task's files, or anywhere if there is no task.
+
+        `before` is what is known of the failed work; with it, each problem is one short line.
+        """
         if not problems:
             raise UsageError("there is nothing to repair", next_step="pass the problems")
         if writes is None:
@@ -405,7 +491,11 @@ class AutopilotBriefs(ReviewBriefs):
             Role.DEBUGGER,
             "Find the cause of the failure and fix it. The failed commands run again after you.",
             parameters={"goal": FIND_AND_FIX},
-            inputs=(*work_sections(task, (), problems), *list_section("What was ruled out already", ruled_out)),
+            inputs=(
+                *work_sections(task, (), [shorten(each) for each in problems] if before else problems),
+                *self._demanded(_phase_of(node), None if task is None else task.requirements),
+                *before,
+            ),
             scope=self._building(writes),
             known={"commits": []},
         )

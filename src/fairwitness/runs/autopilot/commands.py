@@ -5,7 +5,6 @@ project. The result is recorded at once; a repeated request returns the recorded
 """
 
 import hashlib
-import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,15 +18,7 @@ from fairwitness.contracts.autopilot.vocabulary import CheckWord
 from fairwitness.contracts.common.base import Contract, Texts
 from fairwitness.contracts.common.evidence import Execution, Tree
 from fairwitness.contracts.common.vocabulary import Assessment
-from fairwitness.contracts.verify.checks import (
-    LONG_S,
-    SHELL_LINE,
-    CheckSpec,
-    Discovered,
-    Language,
-    Project,
-    ReportFormat,
-)
+from fairwitness.contracts.verify.checks import LONG_S, Discovered
 from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.contracts.verify.results import Evidence, Ran
 from fairwitness.errors import UsageError
@@ -37,7 +28,10 @@ from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.kept import recorded
 from fairwitness.rules.evidence_worth import is_confined, proof_of
 from fairwitness.runs.autopilot.log import AutopilotLog
+from fairwitness.runs.autopilot.phase_evidence import ProvenTree, proven_tree
+from fairwitness.runs.shared.shell_checks import project_of_line, shell_check
 from fairwitness.store.artifacts import Store
+from fairwitness.verify.failed_checks import CheckText, lines_of, stored_run
 from fairwitness.verify.folder_lock import locked_folder, remove_abandoned_folders
 from fairwitness.verify.harness import Harness as Verifying
 from fairwitness.verify.harness import run_once
@@ -109,63 +103,8 @@ def _captured(outputs: Store, digest: str) -> str:
     return visible_lines(output[: CAPTURED * 4].decode(errors="replace")).strip()[:CAPTURED]
 
 
-TOP = "."
-NOBODYS = Project(root=TOP, language=Language.OTHER, manifests=())
-"""The project of a tree without projects: only the tools of this machine."""
-_WORD = re.compile(r"[\w.@/+-]+")
-_PYTHONS = re.compile(r"(?:python|pypy|pip)(?:[0-9.]*)")
-_PROGRAMS: Mapping[Language, frozenset[str]] = {
-    Language.PYTHON: frozenset(
-        {"pytest", "py.test", "mypy", "ruff", "flake8", "pylint", "pyright", "black", "isort", "coverage", "tox", "nox"}
-        | {"uv", "poetry", "pdm", "hatch", "pipenv", "unittest"}
-    ),
-    Language.NODE: frozenset(
-        {"node", "npm", "npx", "pnpm", "yarn", "bun", "tsc", "tsx", "jest", "vitest", "mocha", "eslint", "prettier"}
-    ),
-    Language.RUST: frozenset({"cargo", "rustc", "rustfmt", "clippy-driver"}),
-    Language.GO: frozenset({"go", "gofmt", "golangci-lint"}),
-    Language.JAVA: frozenset({"java", "javac", "mvn", "mvnw", "gradle", "gradlew"}),
-    Language.NATIVE: frozenset({"cmake", "ctest", "ninja", "cc", "gcc", "g++", "clang", "clang++"}),
-}
-"""The programs of each language. `make` is not listed, because it can run anything."""
-
-
-def project_of(command: str, discovered: Discovered) -> Project:
-    """Return the project whose environment a command needs.
-
-    Projects whose folder the command names come first, deepest first, then those at the top, then all others. The first
-    project whose language matches a program of the command wins; if none matches, the first project.
-    """
-    words = [word.removeprefix("./") for word in _WORD.findall(command)]
-    projects = _near(words, discovered.projects)
-    for language in _spoken(words):
-        for project in projects:
-            if project.language is language:
-                return project
-    return projects[0] if projects else NOBODYS
-
-
-def _near(words: Sequence[str], projects: Sequence[Project]) -> list[Project]:
-    def distance(project: Project) -> tuple[int, int]:
-        if project.root == TOP:
-            return 1, 0
-        named = any(word == project.root or word.startswith(f"{project.root}/") for word in words)
-        return (0, -project.root.count("/")) if named else (2, 0)
-
-    return sorted(projects, key=distance)
-
-
-def _spoken(words: Sequence[str]) -> Iterator[Language]:
-    for word in words:
-        name = word.rpartition("/")[2]
-        if _PYTHONS.fullmatch(name):
-            yield Language.PYTHON
-        yield from (language for language, programs in _PROGRAMS.items() if name in programs)
-
-
 EXECUTION, CHECK, STANDING, CHECKS = "execution", "check", "standing", "checks"
 """Kinds of observations: a criterion's command, a project command, a worktree snapshot, the check results."""
-SHELL = "/bin/sh"
 _CHECKS = (CommandKind.COMPILE, CommandKind.TEST, CommandKind.LINT, CommandKind.BUILD)
 
 
@@ -251,10 +190,35 @@ class CommandHarness:
         killpoint("autopilot.checks")
         return seen.checks
 
+    def proven(self, tree: str) -> ProvenTree:
+        """Return what the verification of a task or merge of this run found out about a tree."""
+        return proven_tree(self._log.ledger, self._outputs, self._log.run_id, tree)
+
     def notes(self, scope: str) -> Texts:
         """Return the notes about failed checks of a scope; empty before the checks ran."""
         known = self._log.kept(f"{CHECKS}:{scope}", SeenChecks)
         return () if known is None else known.notes
+
+    def failed(self, scope: str) -> tuple[CheckText, ...]:
+        """Return what the commands of a scope said that did not pass, with their stored output."""
+        run_id, ledger = self._log.run_id, self._log.ledger
+        rows = [
+            row
+            for kind in (CHECK, EXECUTION)
+            for row in ledger.observations(run_id, kind)
+            if row.subject == scope or row.subject.startswith(f"{scope}:")
+        ]
+        texts = []
+        for row in rows:
+            result = recorded(ExecutionResult, row, "document")
+            execution = row.detail.get("execution")
+            known = None if result.passed or execution is None else ledger.execution(int(execution))
+            ran = None if known is None else stored_run(ledger, self._outputs, run_id, known.key)
+            lines = lines_of(ran) if ran is not None else tuple(_output(result))
+            if not result.passed:
+                text = CheckText(result.criterion, False, result.assessment.value, result.command, None, lines)
+                texts.append(text._replace(exit_code=result.exit_code))
+        return tuple({(text.command, text.lines): text for text in texts}.values())
 
     def _check(self, scope: str, kind: CommandKind, tree: str, stop: threading.Event) -> ExecutionResult | None:
         command = self._commands.get(kind)
@@ -331,8 +295,14 @@ class CommandHarness:
         if same is not None:
             result = same.model_copy(update={"criterion": wanted.criterion})
         else:
-            spec = _spec(wanted.command, batch, place)
-            question = CheckRequest(spec, project_of(wanted.command, found), batch.tree, f"command-{place}")
+            spec = shell_check(
+                f"{batch.name}/{place}",
+                wanted.command,
+                name=f"{batch.kind}-{place}",
+                timeout_s=batch.seconds,
+                found_in=f"{batch.kind} {batch.scope}",
+            )
+            question = CheckRequest(spec, project_of_line(wanted.command, found), batch.tree, f"command-{place}")
             ran = run_once(harness, question)
             result = result_of(self._log, self._outputs, wanted.criterion, wanted.command, ran)
             execution = ran.execution
@@ -358,22 +328,10 @@ def _refuse_other(key: str, tree: str | None, *, is_other: bool) -> None:
         )
 
 
-def _spec(command: str, batch: _Batch, place: int) -> CheckSpec:
-    """Return the command as a check whose only result is its exit code."""
-    return CheckSpec(
-        id=f"{batch.name}/{place}",
-        name=f"{batch.kind}-{place}",
-        tier=2,
-        root=".",
-        language=Language.OTHER,
-        tool=SHELL_LINE,
-        argv=(SHELL, "-c", f"{command}\n"),  # the line end keeps braces in it from being taken for placeholders
-        report=ReportFormat.EXIT,
-        timeout_s=batch.seconds,
-        writes=True,
-        required=True,
-        found_in=f"{batch.kind} {batch.scope}",
-    )
+def _output(result: ExecutionResult) -> Iterator[str]:
+    """Yield the output that a result keeps, where the whole output is not stored."""
+    for text in (result.stdout_truncated, result.stderr_truncated):
+        yield from (f"    {line}" for line in text.splitlines())
 
 
 def _note(kind: CommandKind, now: ExecutionResult, before: ExecutionResult | None) -> str:

@@ -180,7 +180,7 @@ def cycle_result(context: AutopilotContext, review: PassReview, failed: str | No
 
 
 def _new(returned: PhaseReturn) -> int | None:
-    """Return the score of a cycle in tenths, or None if it has no score that counts."""
+    """Return the score of a cycle in tenths, or None if the phase has no valid score."""
     counts = returned.status is PhaseOutcome.COMPLETED and returned.recommendation is Recommendation.PROCEED
     score = returned.alignment_score if counts else None
     return None if score is None else tenths(score)

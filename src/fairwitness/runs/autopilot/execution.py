@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
 from fairwitness.contracts.autopilot.events_phase import TaskRetried
 from fairwitness.contracts.autopilot.execution import ExecutionResult
 from fairwitness.contracts.autopilot.facts import Retries, RetryKind, StepFailureCause
 from fairwitness.contracts.autopilot.passes import PassKind, PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import ExecuteStep, PhaseSteps, TaskRecord, TaskStatus
+from fairwitness.contracts.autopilot.plan import PlanCriterion
 from fairwitness.contracts.autopilot.returns import DebuggerReturn, ExecutorReturn
 from fairwitness.contracts.autopilot.trace import TraceAction
 from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
@@ -32,12 +33,12 @@ from fairwitness.rules.breaker import may_retry
 from fairwitness.rules.claims import mini_differences
 from fairwitness.runs.autopilot import task_checks
 from fairwitness.runs.autopilot.briefs import AutopilotBriefs
-from fairwitness.runs.autopilot.commands import CommandHarness
-from fairwitness.runs.autopilot.context import AutopilotContext
-from fairwitness.runs.autopilot.graph_runner import BUDGET
-from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
+from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand
+from fairwitness.runs.autopilot.context import VERIFICATION, AutopilotContext
+from fairwitness.runs.autopilot.failed_work import RetryMaterial
+from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event, pass_name
 from fairwitness.runs.autopilot.pages_phase import LoggedTask, execution_page
-from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span, answer, first_line, over_budget
+from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span, answer, first_line
 from fairwitness.runs.autopilot.task_checks import failures
 from fairwitness.runs.autopilot.task_graphs import (
     ATTEMPT,
@@ -52,9 +53,11 @@ from fairwitness.runs.autopilot.task_graphs import (
     rest_of,
 )
 from fairwitness.runs.autopilot.usage import task_retries
+from fairwitness.runs.autopilot.verification import PhaseVerification
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.runs.shared.conflicts import conflict_text
 
 DEBUGS: Final = 2
 """How often a debugger may work on one task."""
@@ -143,6 +146,7 @@ class NodeExecutor:
     ) -> None:
         self._log, self._graph, self._repository, self._shadow = log, graph, repository, shadow
         self._harness, self._asker, self._briefs = harness, agent_caller, briefs
+        self._failed = RetryMaterial(log, harness, agent_caller.context.store, repository, shadow)
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
         """Carry out an attempt; calls that ended before a restart are adopted."""
@@ -150,7 +154,7 @@ class NodeExecutor:
         try:
             done = await (self._adopted(job) if order.conflict is None else self._settled(job))
         except Halted as halted:
-            return Worked(done=False, changed=(), reason=halted.reason, halt=halted.reason)
+            return Worked(done=False, changed=(), reason=halted.reason, halt=halted.halt)
         if done.done:
             return Worked(
                 done=True, changed=done.files, summary=bounded(f"{job.node.name} - {job.node.about}", _SUMMARY)
@@ -206,14 +210,24 @@ class NodeExecutor:
         node, order = job.node, job.order
         writes = self._writes(node)
         if node.role is Role.DEBUGGER:
-            return self._briefs.debugger(node.id, order.attempt, 1, node.task, node.problems, writes=writes)
+            before = self._phase_before()
+            return self._briefs.debugger(
+                node.id, order.attempt, 1, node.task, node.problems, writes=writes, before=before
+            )
         if node.gap is not None:
             return self._briefs.fixer(node.id, order.attempt, node.gap, writes)
-        before = tuple(
-            f"{path} has the marks of a conflict: settle it so that both sides keep what they do."
-            for path in job.prepared.conflicts
+        conflicts = conflict_text(self._repository, order, job.prepared)
+        before = self._failed.attempt(node, order.attempt, job.prepared.base, conflicts)
+        if node.items:
+            before = (*self._phase_before(), *before)
+        return self._briefs.executor(
+            node.id, order.attempt, node.task, node.items, writes, before=before, criteria=node.criteria
         )
-        return self._briefs.executor(node.id, order.attempt, node.task, node.items, writes, before=before)
+
+    def _phase_before(self) -> tuple[PromptSection, ...]:
+        """Return what is known of the work on the phase before this graph; a graph of no pass has none."""
+        own = next((each for each in self._log.passes() if pass_name(each) == self._graph.pass_), None)
+        return () if own is None else self._failed.phase(own)
 
     def _writes(self, node: TaskNode) -> tuple[str, ...]:
         return self._briefs.anywhere() if node.scope is None else node.scope
@@ -225,9 +239,14 @@ class NodeExecutor:
         if not await run_blocking(self._may_retry, job, number, problems):
             return StepFailureCause(category=_INCOMPLETE, first_line="the retries of the run are used up")
         node, attempt = job.node, job.order.attempt
-        brief = await run_blocking(
-            lambda: self._briefs.debugger(node.id, attempt, number, node.task, problems, writes=self._writes(node))
-        )
+        trees, check = (course.start, course.tree), course.check
+
+        def made() -> Brief:
+            before = self._failed.repair(f"{job.id}-{number - 1}", number, node.id, attempt, check, trees)
+            writes = self._writes(node)
+            return self._briefs.debugger(node.id, attempt, number, node.task, problems, writes=writes, before=before)
+
+        brief = await run_blocking(made)
         course.debugs = number
         said = answer(done := await self._ask(job, course, brief), DebuggerReturn)
         # a debugger without an answer is no error: its changes are checked either way
@@ -268,7 +287,7 @@ class NodeExecutor:
         """Run the task's commands and its mini-verifier, and record where claims differ from the results."""
         node, order = job.node, job.order
         runs = await self._run(job, course, number)
-        brief = await run_blocking(self._check_brief, job, course, number)
+        brief = await run_blocking(self._check_brief, job, course, number, runs)
         check = answer(await self._ask(job, course, brief), MiniVerifierReturn)
         course.check = check if isinstance(check, MiniVerifierReturn) else None
 
@@ -281,16 +300,20 @@ class NodeExecutor:
             await run_blocking(note, Role.MINI_VERIFIER, mini_differences(course.check, runs))
         return runs, check
 
-    def _check_brief(self, job: NodeJob, course: AttemptProgress, number: int) -> Brief:
-        """Return the brief with the task and the change, without any claim about them."""
+    def _check_brief(
+        self, job: NodeJob, course: AttemptProgress, number: int, runs: tuple[ExecutionResult, ...]
+    ) -> Brief:
+        """Return the brief with the task, the change and what the harness ran, without any claim about them."""
         node = job.node
         diff = self._briefs.diff(course.start, course.tree)
-        return self._briefs.mini_verifier(node.id, job.order.attempt, number, node.task, diff, items=node.items)
+        return self._briefs.mini_verifier(
+            node.id, job.order.attempt, number, node.task, diff, items=node.items, executed=runs
+        )
 
     async def _run(self, job: NodeJob, course: AttemptProgress, number: int) -> tuple[ExecutionResult, ...]:
-        if job.node.task is None:
+        if job.node.task is None and not job.node.criteria:
             return ()
-        scope, commands = f"{job.id}-{number}", task_checks.task_commands(job.node.task)
+        scope, commands = f"{job.id}-{number}", _commands(job.node)
         runs = await run_blocking_stoppable(lambda stop: self._harness.run_all(scope, commands, course.tree, stop=stop))
         course.milliseconds += sum(run.duration_ms for run in runs)
         return runs
@@ -327,6 +350,13 @@ class NodeExecutor:
         course.changed = tuple(path for path in sorted(paths) if left.get(path) != start.get(path))
 
 
+def _commands(node: TaskNode) -> tuple[CriterionCommand, ...]:
+    """Return what the harness runs for a node: the commands of its task, or those of the phase for a cycle."""
+    if node.task is not None:
+        return task_checks.task_commands(node.task)
+    return tuple(CriterionCommand(each.criterion, each.command) for each in node.criteria)
+
+
 RunGraph = Callable[[int], Awaitable[GraphEnd]]
 
 
@@ -344,7 +374,13 @@ async def execute(context: AutopilotContext, phase_pass: PhasePass, number: int,
     await run_blocking(context.put, path, page)
     good = done.is_done
     return FinishedStep(
-        StepResult(step=StepName.EXECUTE, number=number, good=good, issues=() if good else done.issues),
+        StepResult(
+            step=StepName.EXECUTE,
+            number=number,
+            good=good,
+            unchanged=await run_blocking(_is_as_it_was, context, phase_pass.start),
+            issues=() if good else done.issues,
+        ),
         steps=PhaseSteps(execute=await run_blocking(_step, context, phase_pass, done)),
         output=path,
         error=None if good else _error(done),
@@ -361,7 +397,10 @@ def _of_phase(context: AutopilotContext, phase: str) -> tuple[int, ...]:
 def _nodes(context: AutopilotContext, phase_pass: PhasePass) -> tuple[TaskNode, ...]:
     if phase_pass.kind is PassKind.CYCLE:
         name = f"p{phase_pass.phase}-cycle"
-        return (TaskNode(id=name, role=Role.EXECUTOR, task=None, items=phase_pass.items, problems=(), wave=1),)
+        criteria = tuple(
+            PlanCriterion(criterion=each, command=command) for each, command in context.criteria(phase_pass)
+        )
+        return (TaskNode(id=name, role=Role.EXECUTOR, items=phase_pass.items, criteria=criteria),)
     return tuple(
         TaskNode(
             id=f"p{phase_pass.phase}-{task.id}", role=Role.EXECUTOR, task=task, items=(), problems=(), wave=task.wave
@@ -375,14 +414,31 @@ async def debug(context: AutopilotContext, phase_pass: PhasePass, number: int, r
     problems = await run_blocking(_problems, context, phase_pass)
     name = f"p{phase_pass.phase}-debug"
     node = TaskNode(id=name, role=Role.DEBUGGER, task=None, items=(), problems=problems, wave=1)
+    verified = await run_blocking(_verified_at, context, phase_pass)
     done = await _run_graphs(context, phase_pass, f"debug-{number}", (node,), run_graph)
     good = done.is_done
     return FinishedStep(
-        StepResult(step=StepName.DEBUG, number=number, good=good, issues=() if good else done.issues),
+        StepResult(
+            step=StepName.DEBUG,
+            number=number,
+            good=good,
+            unchanged=await run_blocking(_is_as_it_was, context, verified),
+            issues=() if good else done.issues,
+        ),
         error=None if good else _error(done),
         new_commits=done.merged,
         spans=done.spans,
     )
+
+
+def _verified_at(context: AutopilotContext, phase_pass: PhasePass) -> str:
+    """Return the commit that the last verification of the phase looked at."""
+    known = context.latest(VERIFICATION, phase_pass.phase, PhaseVerification)
+    return phase_pass.start if known is None else known.commit
+
+
+def _is_as_it_was(context: AutopilotContext, commit: str) -> bool:
+    return context.tree(context.tip()) == context.tree(commit)
 
 
 def _problems(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ...]:
@@ -438,8 +494,8 @@ async def _run_graphs(
             await run_blocking(begin_graph, context.log, phase_pass, turn, left, await run_blocking(context.tip))
         )
         end = await run_graph(numbers[-1])
-        if end.reason is not None and end.reason.startswith(BUDGET):
-            raise over_budget(end.reason.removeprefix(BUDGET))
+        if end.halt is not None:
+            raise Halted(end.halt)
         if end.reason is not None:
             raise NotReady(end.reason, next_step=f"fix the cause, then: fairwitness resume {context.log.run_id}")
         merged += end.merged

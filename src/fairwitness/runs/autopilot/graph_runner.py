@@ -18,11 +18,10 @@ from fairwitness.runs.autopilot.revert import left_at
 from fairwitness.runs.autopilot.task_checks import failure_of
 from fairwitness.runs.autopilot.task_graphs import PlannedGraph, TaskNode, attempted, commit_of
 from fairwitness.runs.dispatch.blocking import run_blocking
+from fairwitness.runs.graph.agent_work import USED_UP
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.graph.runner import ExclusiveTargetGraph
 
-BUDGET = "the budget is used up: "
-"""The start of the reason of an attempt that was halted before it began; a resumed run makes it again."""
 OTHERS = "what was committed is not what was checked"
 
 
@@ -107,7 +106,9 @@ class AutopilotGraphRunner(ExclusiveTargetGraph):
         if event.newStatus is NodeState.MERGED:
             commit = commit_of(self._run_log, node.id, attempt)
             yield LoggedEvent(new_event(TaskCompleted, now, phase=phase, step=step, task=node.name, commit=commit))
-        elif event.newStatus in (NodeState.FAILED, NodeState.STALE) and not reason.startswith(BUDGET):
+        elif reason.startswith(USED_UP):
+            return  # it has not failed: a resumed run makes the attempt again
+        elif event.newStatus in (NodeState.FAILED, NodeState.STALE):
             failed = failure_of(self._run_log, node.id, attempt, reason)
             error, category = failed.first_line, failed.category
             yield LoggedEvent(

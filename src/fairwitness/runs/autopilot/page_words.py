@@ -97,7 +97,7 @@ def percent(share: float) -> str:
 def check_word(word: CheckWord) -> Markdown:
     """Return the result of a project command; a failure is bold."""
     if word == "n/a":
-        return Markdown("n/a (the project has none)")
+        return Markdown("n/a (no command or check decides it)")
     return Markdown("pass" if word else "**fail**")
 
 

@@ -77,8 +77,9 @@ def verification_page(
     at: str,
     passed: bool,
     checks: AutomatedChecks,
+    proven: Sequence[str] = (),
 ) -> str:
-    """Return `VERIFICATION.md`; `checks` are the harness's results.
+    """Return `VERIFICATION.md`; `checks` and `proven` are the harness's results.
 
     Its head lets a later run skip a passed verification, so it is never milder than the page: `passed` is the decision
     of the rules, and counts only if a command ran and all commands passed.
@@ -93,7 +94,9 @@ def verification_page(
             "pass": passed and verifier.pass_ and shown,
         }
     )
-    body = page(_verification(phase, head, verifier, executed, checks), whole="the verifier's return and the ledger")
+    body = page(
+        _verification(phase, head, verifier, executed, checks, proven), whole="the verifier's return and the ledger"
+    )
     return front_matter.render({**head.plain(), "body": "\n" + body})
 
 
@@ -112,6 +115,7 @@ def _verification(
     verifier: VerifierReturn,
     executed: Sequence[ExecutionResult],
     checks: AutomatedChecks,
+    proven: Sequence[str],
 ) -> Iterator[Markdown]:
     yield title("Verification", phase)
     yield Markdown(f"**{'Passed' if head.pass_ else 'Not passed'}** at commit {code(head.commit)}, {head.verified}.")
@@ -134,6 +138,9 @@ def _verification(
     words = (("compile", checks.compile), ("tests", checks.tests), ("lint", checks.lint), ("build", checks.build))
     events = "; ".join(f"{name}: {check_word('n/a' if word is None else word)}" for name, word in words)
     yield Markdown(f"Run by Fair Witness itself: {events}.")
+    if proven:
+        yield Markdown("What the project's checks said about this commit's files when they were merged:")
+        yield texts(proven, "")
     yield Markdown("As the verifier has them:")
     yield automated_checks(verifier.automated_checks)
     yield Markdown("## Acceptance criteria")

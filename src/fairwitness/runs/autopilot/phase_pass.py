@@ -234,7 +234,7 @@ class PhasePasses:
         facts = EventFacts(
             steps=done.steps,
             outcome=outcome,
-            tokens=untold_tokens(log, self._context.agent_caller.context.caps) or None,
+            tokens=untold_tokens(log) or None,
         )
         ended: LoggedEvent
         if result.good:

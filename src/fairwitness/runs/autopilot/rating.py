@@ -14,11 +14,11 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.rules.rating import SettledRating, settle
 from fairwitness.rules.scores import tenths
 from fairwitness.runs.autopilot.commands import CriterionCommand
-from fairwitness.runs.autopilot.context import RATING, AutopilotContext
+from fairwitness.runs.autopilot.context import RATING, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import scorecard_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, agent_span, answer
-from fairwitness.runs.autopilot.verification import diff_of
+from fairwitness.runs.autopilot.verification import PhaseVerification, diff_of
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 
 
@@ -36,7 +36,11 @@ async def rate(context: AutopilotContext, phase_pass: PhasePass, number: int) ->
     """Call the rater, run its commands, and lower the scores that they do not support."""
     tip = await run_blocking(context.tip)
     criteria = await run_blocking(context.rated_criteria, phase_pass)
-    brief = context.briefs.rater(phase_pass, number, criteria, await run_blocking(diff_of, context, phase_pass, tip))
+    diff = await run_blocking(diff_of, context, phase_pass, tip)
+    known = await run_blocking(context.latest, VERIFICATION, phase_pass.phase, PhaseVerification)
+    seen = None if known is None or known.commit != tip else known.seen
+    executed, proven = ((), ()) if seen is None else (seen.executed, seen.proven)
+    brief = context.briefs.rater(phase_pass, number, criteria, diff, executed, proven)
     done = await context.ask(phase_pass, StepName.RATE, number, brief, at=tip)
     found = answer(done, RatingReturn)
     agent = agent_span(Role.RATER.value, done)
@@ -64,9 +68,7 @@ def _rated(
         error = StepFailureCause(
             category=FailureCategory.COORDINATION_FAILURE, first_line=f"the scorecard leaves out: {unscored[0]}"
         )
-    low = tuple(
-        f"{item.criterion}: {item.justification}" for item in settled.rating.scorecard if tenths(item.score) < _GOOD
-    )
+    low = low_items(settled)
     ran = tuple(
         Span(
             TraceAction.COMMAND_RUN,
@@ -87,7 +89,9 @@ def _rated(
         ),
         steps=None
         if error is not None
-        else PhaseSteps(rate=_scored_step(score)),  # an incomplete scorecard is no score
+        else PhaseSteps(
+            rate=_scored_step(score, context.log.state().state.meta.pass_threshold)
+        ),  # an incomplete scorecard is no score
         output=path,
         error=error,
         score_gained=0 if error is not None else max(0, tenths(score) - _best(context, phase_pass.phase)),
@@ -98,8 +102,16 @@ def _rated(
 _GOOD = 90
 
 
-def _scored_step(score: float) -> RateStep:
-    return RateStep(status=CheckState.PASS, alignment_score=score, score_band=band_of(score))
+def low_items(settled: SettledRating) -> tuple[str, ...]:
+    """Return the criteria with a low score, each with the rater's reason."""
+    return tuple(
+        f"{item.criterion}: {item.justification}" for item in settled.rating.scorecard if tenths(item.score) < _GOOD
+    )
+
+
+def _scored_step(score: float, threshold: float) -> RateStep:
+    status = CheckState.PASS if score >= threshold else CheckState.FAIL
+    return RateStep(status=status, alignment_score=score, score_band=band_of(score))
 
 
 def _shown(kept: PhaseRating) -> RatingReturn:

@@ -4,12 +4,13 @@ from fairwitness.contracts.autopilot.facts import StepFailureCause
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.phase_record import DocumentStep, PhaseSteps, PlanCheckStep, PlanStep
 from fairwitness.contracts.autopilot.plan import PhasePlan
-from fairwitness.contracts.autopilot.returns import PlanCheckerReturn, PlanIssueSeverity, ResearcherReturn
+from fairwitness.contracts.autopilot.returns import PlanCheckerReturn, PlanIssue, PlanIssueSeverity, ResearcherReturn
 from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, StepName, WorkState
 from fairwitness.contracts.common.tools import Role
 from fairwitness.rules.next_pass_step import PLAN_CONFIDENCE
 from fairwitness.rules.phase_plan import is_too_large, plan_problems, scope_problems
 from fairwitness.runs.autopilot.context import PLAN, PLAN_CHECK, RESEARCH, AutopilotContext
+from fairwitness.runs.autopilot.failed_work import failed_work
 from fairwitness.runs.autopilot.pages_phase import plan_page, research_page
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, agent_span, answer
 from fairwitness.runs.dispatch.blocking import run_blocking
@@ -18,7 +19,7 @@ from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
 
 async def research(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
     """Research what the plan needs to know; after a low rating, with its findings."""
-    before = await run_blocking(_deficiencies, context, phase_pass)
+    before = await run_blocking(failed_work(context).phase, phase_pass)
     brief = context.briefs.researcher(phase_pass, number, before)
     done = await context.ask(phase_pass, StepName.RESEARCH, number, brief, at=await run_blocking(context.tip))
     found = answer(done, ResearcherReturn)
@@ -37,18 +38,14 @@ async def research(context: AutopilotContext, phase_pass: PhasePass, number: int
     )
 
 
-def _deficiencies(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ...]:
-    """Return the issues of earlier steps of this pass, newest first."""
-    return tuple(issue for result in reversed(context.log.results(phase_pass)) for issue in result.issues)
-
-
 async def plan(context: AutopilotContext, phase_pass: PhasePass, number: int) -> FinishedStep:
     """Make the plan, or a new one with the reasons why the last was refused."""
     known = await run_blocking(context.latest, RESEARCH, phase_pass.phase, ResearcherReturn)
     assert known is not None  # without research the pass ends before this step
-    refused = await run_blocking(_refused, context, phase_pass)
+    refused = await run_blocking(failed_work(context).plan, phase_pass)
     last = await run_blocking(context.plan, phase_pass.phase) if refused else None
-    brief = context.briefs.planner(phase_pass, number, known, refused, last=last)
+    before = (*refused, *await run_blocking(failed_work(context).phase, phase_pass))
+    brief = context.briefs.planner(phase_pass, number, known, last=last, before=before)
     done = await context.ask(phase_pass, StepName.PLAN, number, brief, at=await run_blocking(context.tip))
     found = answer(done, PhasePlan)
     spans = (agent_span(Role.PHASE_PLANNER.value, done),)
@@ -63,12 +60,6 @@ async def plan(context: AutopilotContext, phase_pass: PhasePass, number: int) ->
         output=path,
         spans=spans,
     )
-
-
-def _refused(context: AutopilotContext, phase_pass: PhasePass) -> tuple[str, ...]:
-    results = context.log.results(phase_pass)
-    last = results[-1] if results else None
-    return last.issues if last is not None and last.step is StepName.PLAN_CHECK else ()
 
 
 def _write_plan(context: AutopilotContext, phase_pass: PhasePass, kept: PhasePlan) -> tuple[str, str]:
@@ -89,7 +80,8 @@ async def plan_check(context: AutopilotContext, phase_pass: PhasePass, number: i
     blockers = tuple(issue.description for issue in problems)
     if blockers:
         return _checked(number, None, blockers, ())
-    brief = context.briefs.plan_checker(phase_pass, number, known)
+    before = await run_blocking(failed_work(context).plan, phase_pass)
+    brief = context.briefs.plan_checker(phase_pass, number, known, before=before)
     done = await context.ask(phase_pass, StepName.PLAN_CHECK, number, brief, at=await run_blocking(context.tip))
     found = answer(done, PlanCheckerReturn)
     spans = (agent_span(Role.PLAN_CHECKER.value, done),)
@@ -97,11 +89,20 @@ async def plan_check(context: AutopilotContext, phase_pass: PhasePass, number: i
         steps = PhaseSteps(plan_check=PlanCheckStep(status=CheckState.FAIL))
         return FinishedStep(_bad(StepName.PLAN_CHECK, number, found), steps=steps, error=found, spans=spans)
     kept = await run_blocking(context.keep, PLAN_CHECK, phase_pass, number, found)
-    said = tuple(issue.description for issue in kept.issues if issue.severity is not PlanIssueSeverity.INFO)
+    said = tuple(with_hint(issue) for issue in kept.issues if issue.severity is not PlanIssueSeverity.INFO)
     good = kept.pass_ and kept.confidence >= PLAN_CONFIDENCE
     unsure = () if kept.confidence >= PLAN_CONFIDENCE else (f"the checker is sure to {kept.confidence:g} of 10",)
     issues = () if good else (*said, *unsure) or ("the checker refuses it and does not say why",)
     return _checked(number, kept.confidence, issues, spans)
+
+
+def with_hint(issue: PlanIssue) -> str:
+    """Return an issue as the planner reads it in the next round: with the checker's hint.
+
+    >>> with_hint(PlanIssue(severity="blocker", description="It has no test.", fix_hint="Add one."))
+    'It has no test. Hint: Add one.'
+    """
+    return issue.description if issue.fix_hint is None else f"{issue.description} Hint: {issue.fix_hint}"
 
 
 def _checked(number: int, confidence: float | None, issues: tuple[str, ...], spans: tuple[Span, ...]) -> FinishedStep:

@@ -13,11 +13,11 @@ from fairwitness.contracts.autopilot.phase_record import PhaseSteps
 from fairwitness.contracts.autopilot.trace import TraceAction, TraceSpan, TraceStatus, TraceStep
 from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, FailureCategory, StepName
 from fairwitness.contracts.common.base import Contract
-from fairwitness.contracts.common.budgets import BudgetLevel, Resource
+from fairwitness.contracts.common.budgets import BudgetHalt, BudgetLevel, Resource
 from fairwitness.kit.text import visible
-from fairwitness.rules.budgets import refusal_in
 from fairwitness.runs.autopilot.log import LoggedEvent
 from fairwitness.runs.dispatch import Dispatched
+from fairwitness.runs.graph.agent_work import budget_halt
 
 C = TypeVar("C", bound=Contract)
 
@@ -34,9 +34,16 @@ _CATEGORIES = {
 class Halted(Exception):
     """Nothing more may be started; the step is repeated when the run is resumed."""
 
-    def __init__(self, reason: str, *, setting: str, value: int, status: AutopilotRunStatus) -> None:
-        super().__init__(reason)
-        self.reason, self.setting, self.value, self.status = reason, setting, value, status
+    def __init__(self, halt: BudgetHalt) -> None:
+        """A phase's cap pauses the run; any other cap fails it."""
+        super().__init__(halt.reason)
+        self.halt, self.reason, refused = halt, halt.reason, halt.refused
+        of_phase = refused is not None and refused.level is BudgetLevel.PHASE
+        self.setting = "cost_cap_tokens_per_phase" if of_phase else "cost_cap_tokens_total"
+        if refused is not None and refused.what is not Resource.TOKENS:
+            self.setting = f"budget: {refused.what.value}"
+        self.value = 0 if refused is None else refused.used
+        self.status = AutopilotRunStatus.PAUSED if of_phase else AutopilotRunStatus.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ def answer(done: Dispatched, shape: type[C]) -> C | StepFailureCause:
     outcome = done.outcome
     problem = outcome.problems[0] if outcome.problems else outcome.status.value
     if outcome.status is OutcomeStatus.OVER_BUDGET:
-        raise over_budget(problem)
+        raise Halted(budget_halt(outcome))
     try:
         found = done.answer(shape)
     except ValidationError as error:
@@ -97,21 +104,6 @@ def answer(done: Dispatched, shape: type[C]) -> C | StepFailureCause:
         category = _CATEGORIES.get(outcome.status, FailureCategory.TOOL_FAILURE)
         return StepFailureCause(category=category, first_line=problem.strip() or outcome.status.value)
     return found
-
-
-def over_budget(problem: str) -> Halted:
-    """Return the halt after a refused reservation: a phase's cap pauses the run, the run's own cap fails it."""
-    said = refusal_in(problem)
-    of_phase = said is not None and said.level is BudgetLevel.PHASE
-    setting = "cost_cap_tokens_per_phase" if of_phase else "cost_cap_tokens_total"
-    if said is not None and said.what is not Resource.TOKENS:
-        setting = f"budget: {said.what.value}"
-    return Halted(
-        f"the budget is used up: {problem}",
-        setting=setting,
-        value=0 if said is None else said.used,
-        status=AutopilotRunStatus.PAUSED if of_phase else AutopilotRunStatus.FAILED,
-    )
 
 
 def agent_span(role: str, done: Dispatched) -> Span:

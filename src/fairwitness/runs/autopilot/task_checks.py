@@ -13,6 +13,7 @@ from fairwitness.contracts.forge.dag import NodeState
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.rules.claims import claim_differences, ended
+from fairwitness.rules.graph_events import RED_MERGE
 from fairwitness.runs.autopilot.commands import CriterionCommand
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.task_graphs import attempted, graph_of, statuses_of
@@ -34,7 +35,6 @@ _BY_CHECK = (
     (("it conflicts",), FailureCategory.COORDINATION_FAILURE),
 )
 """How reasons of project checks and merges start, and their failure category."""
-_RED_MERGE = "red on the merged tree: "
 
 
 def task_commands(task: PlanTask) -> tuple[CriterionCommand, ...]:
@@ -92,7 +92,7 @@ def category_of(reason: str, *, is_done: bool) -> FailureCategory:
     """
     if not is_done:
         return FailureCategory.TOOL_FAILURE
-    said = reason.removeprefix(_RED_MERGE)
+    said = reason.removeprefix(RED_MERGE)
     found = (category for starts, category in _BY_CHECK if said.startswith(starts))
     return next(found, FailureCategory.ACCEPTANCE_CRITERIA_UNMET)
 

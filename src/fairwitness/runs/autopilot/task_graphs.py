@@ -11,7 +11,7 @@ from fairwitness.contracts.autopilot.audit import GapDetail
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.phase_record import TaskStatus
-from fairwitness.contracts.autopilot.plan import PlanTask
+from fairwitness.contracts.autopilot.plan import PlanCriterion, PlanTask
 from fairwitness.contracts.autopilot.returns import TaskEvidence
 from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
 from fairwitness.contracts.autopilot.vocabulary import Complexity, FailureCategory
@@ -48,6 +48,8 @@ class TaskNode(Contract):
     task: Maybe[PlanTask] = None
     items: tuple[PathItem, ...] = ()
     problems: Texts = ()
+    criteria: tuple[PlanCriterion, ...] = ()
+    """The criteria of the phase, which still hold after a cycle."""
     wave: Positive = 1
     gap: Maybe[GapDetail] = None
     """A gap that the self-audit found."""

@@ -6,17 +6,15 @@ from fairwitness.contracts.autopilot.facts import RunUsage, StepEffect
 from fairwitness.contracts.autopilot.state import State
 from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus
 from fairwitness.contracts.common.base import instant
-from fairwitness.contracts.common.budgets import BudgetCaps
 from fairwitness.rules.breaker import FailRun, GoOn, Pause, after_step, error_key
 from fairwitness.runs.autopilot.log import BEGUN, STEP, AutopilotLog, LoggedEvent, new_event
-from fairwitness.runs.dispatch.budget_account import budget_of, of_dispatches
+from fairwitness.runs.dispatch.budget_account import counted_tokens, of_dispatches
 
 
-def untold_tokens(log: AutopilotLog, caps: BudgetCaps) -> int:
+def untold_tokens(log: AutopilotLog) -> int:
     """Return the tokens that dispatches used and no event reports yet."""
     rows = of_dispatches(lambda kind: log.ledger.observations(log.run_id, kind))
-    spent = budget_of(caps, rows).spent.values()
-    return max(0, sum(each.used.tokens for each in spent) - log.state().state.metrics.total_tokens_used)
+    return max(0, counted_tokens(rows) - log.state().state.metrics.total_tokens_used)
 
 
 def task_retries(state: State) -> int:

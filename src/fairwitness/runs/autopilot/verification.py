@@ -12,7 +12,7 @@ from fairwitness.contracts.autopilot.returns import JudgeReturn
 from fairwitness.contracts.autopilot.trace import TraceAction
 from fairwitness.contracts.autopilot.verification import PhaseCriterionStatus, VerifierReturn
 from fairwitness.contracts.autopilot.vocabulary import CheckState, FailureCategory, Recommendation, StepName
-from fairwitness.contracts.common.base import Contract, Flag, Maybe
+from fairwitness.contracts.common.base import Contract, Flag, Maybe, Texts
 from fairwitness.contracts.common.tools import Role
 from fairwitness.ledger.kept import recorded
 from fairwitness.rules.run_flags import deferral_rate
@@ -20,6 +20,7 @@ from fairwitness.rules.scores import may_defer
 from fairwitness.runs.autopilot.context import JUDGEMENT, SEEN, VERIFICATION, AutopilotContext
 from fairwitness.runs.autopilot.log import pass_name
 from fairwitness.runs.autopilot.pages_judgement import judge_page, verification_page
+from fairwitness.runs.autopilot.phase_evidence import settled_checks
 from fairwitness.runs.autopilot.step_result import FinishedStep, Span, agent_span, answer, first_line
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 
@@ -29,6 +30,8 @@ class HarnessResults(Contract):
 
     checks: AutomatedChecks
     executed: tuple[ExecutionResult, ...]
+    proven: Texts = ()
+    """What the checks of the project said about this tree when a merge of the run proved it."""
     seconds: float
     passed: Flag
     """Whether nothing failed."""
@@ -48,7 +51,7 @@ async def verify(context: AutopilotContext, phase_pass: PhasePass, number: int) 
     seen = await run_blocking_stoppable(lambda stop: _look(context, phase_pass, number, tip, stop))
     plan = await run_blocking(context.plan, phase_pass.phase)
     diff, warned = await run_blocking(diff_of, context, phase_pass, tip), await run_blocking(_warned, context)
-    brief = context.briefs.verifier(phase_pass, number, plan, diff, seen.executed, warned=warned)
+    brief = context.briefs.verifier(phase_pass, number, plan, diff, seen.executed, seen.proven, warned=warned)
     done = await context.ask(phase_pass, StepName.VERIFY, number, brief, at=tip)
     found = answer(done, VerifierReturn)
     said = None if isinstance(found, StepFailureCause) else found
@@ -84,12 +87,14 @@ def _look(
         context.tree(phase_pass.checkpoint),
     )
     began = context.log.clock()
-    checks = context.harness.checks(name, tree, base, stop=stop)
+    proven = context.harness.proven(tree)
+    checks = settled_checks(context.harness.checks(name, tree, base, stop=stop), proven.checks)
     executed = context.harness.run_all(name, context.criteria(phase_pass), tree, stop=stop)
     failed = False in (checks.compile, checks.tests, checks.lint, checks.build)
     seen = HarnessResults(
         checks=checks,
         executed=executed,
+        proven=proven.lines,
         seconds=round((context.log.clock() - began).total_seconds(), 3),
         passed=not failed and all(each.passed for each in executed),
     )
@@ -126,6 +131,7 @@ def _verified(
             at=context.log.now(),
             passed=passed,
             checks=seen.checks,
+            proven=seen.proven,
         )
         context.put(path, page)
     if error is None and not passed:
@@ -225,11 +231,12 @@ async def judge(context: AutopilotContext, phase_pass: PhasePass, number: int) -
     known = await run_blocking(context.latest, VERIFICATION, phase_pass.phase, PhaseVerification)
     plan = await run_blocking(context.plan, phase_pass.phase)
     said = None if known is None else known.said
-    if said is None:
+    if known is None or said is None:
         nothing = "there is no verification to be judged"
         error = StepFailureCause(category=FailureCategory.COORDINATION_FAILURE, first_line=nothing)
         return FinishedStep(StepResult(step=StepName.JUDGE, number=number, good=False, issues=(nothing,)), error=error)
-    brief = context.briefs.judge(phase_pass, number, plan, await run_blocking(diff_of, context, phase_pass, tip), said)
+    diff = await run_blocking(diff_of, context, phase_pass, tip)
+    brief = context.briefs.judge(phase_pass, number, plan, diff, said, known.seen.executed, known.seen.proven)
     done = await context.ask(phase_pass, StepName.JUDGE, number, brief, at=tip)
     found = answer(done, JudgeReturn)
     spans = (agent_span(Role.JUDGE.value, done),)

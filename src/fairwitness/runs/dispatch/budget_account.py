@@ -6,7 +6,7 @@ It is stored nowhere else, so several processes of one run cannot disagree about
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from fairwitness.contracts.agents.dispatch import DispatchLimits, DispatchOutcome
+from fairwitness.contracts.agents.dispatch import DispatchLimits, DispatchOutcome, Usage
 from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import Amounts, Budget, BudgetCaps, Reservation, Spending
 from fairwitness.contracts.common.evidence import Observation
@@ -63,6 +63,21 @@ def budget_of(caps: BudgetCaps, observations: Iterable[Observation]) -> Budget:
     for ended in spent:
         reserved.pop(ended, None)
     return Budget(caps=caps, reserved=reserved, spent=spent)
+
+
+def counted_tokens(observations: Iterable[Observation]) -> int:
+    """Return the tokens that dispatches reported.
+
+    A killed try reported nothing: the budget counts its reservation, but it is no figure of what was used.
+    """
+    total = 0
+    for row in observations:
+        if row.kind == CANCELLED:
+            total += recorded(Amounts, row, "used").tokens
+        elif row.kind == ENDED:
+            counted = Usage.model_validate(row.detail["outcome"]["usage"]).tokens
+            total += recorded(Spending, row, "spending").used.tokens if counted is None else counted
+    return total
 
 
 def limits_of(spec: RoleSpec) -> DispatchLimits:

@@ -13,12 +13,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fairwitness.agents.base import AgentJob, AnswerForm, OnHappening
 from fairwitness.agents.driver import DispatchCut, drive
 from fairwitness.agents.prompt_text import render
-from fairwitness.agents.schema_text import form_of
+from fairwitness.agents.schema_text import form_of, unasked_fields
 from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.agents.dispatch import (
     Brief,
@@ -37,6 +37,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.errors import DiskRefused, ProviderAway, UsageError
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.budgets import sized, spelled_refusal
+from fairwitness.rules.review import UNREAD, is_unread, shows_files
 from fairwitness.runs.dispatch.answer_slot import AnswerSlot
 from fairwitness.runs.dispatch.audit import Audit, audit
 from fairwitness.runs.dispatch.blocking import run_blocking
@@ -113,6 +114,17 @@ async def driven(
             f"({deps.runner.tier.value}) cannot hold it to its role"
         )
         return unasked(OutcomeStatus.REFUSED, ErrorCause.PERMISSION_DENIED, problem)
+    opened, tell = 0, _telling(deps, parts.transcript)
+
+    def on_happening(happening: Happening) -> None:
+        nonlocal opened
+        opened += happening.kind is Kind.RESULT and happening.ok is True and shows_files(happening.tool or "")
+        tell(happening)
+
+    def check(answer: dict[str, Any]) -> tuple[str, ...]:
+        unread = (UNREAD,) if is_unread(parts.spec.role, opened, deps.probe.tier) else ()
+        return (*unread, *deps.check(answer), *deps.claims(answer, parts.tools.ran))
+
     job = AgentJob(
         spec=parts.spec,
         brief=parts.brief,
@@ -123,15 +135,15 @@ async def driven(
         tools=parts.tools,
         runner=deps.runner,
         endpoint=connection.endpoint,
-        on_happening=_telling(deps, parts.transcript),
+        on_happening=on_happening,
         began=time.monotonic(),
-        check=deps.check,
+        check=check,
         waited=connection.waited,
         trouble=connection.trouble,
     )
     outcome = await drive(deps.backend, job, stop=stop, cut=cut)
     used = connection.used()
-    return outcome if used is None else outcome.model_copy(update={"usage": used})
+    return outcome.model_copy(update={"usage": used or outcome.usage, "opened": opened})
 
 
 def unasked(status: OutcomeStatus, cause: ErrorCause | None, problem: str) -> DispatchOutcome:
@@ -222,10 +234,10 @@ async def _called(
     transcript = Transcript()
     tools = toolbox(brief, deps, transcript)
     try:
-        prompt, form = (
-            render(spec, brief, tools=[tool.name for tool in tools.offered()], submits=deps.probe.kind == "api"),
-            form_of(answer, brief.known),
-        )
+        offered = [tool.name for tool in tools.offered()]
+        submits = deps.probe.kind == "api"
+        prompt = render(spec, brief, tools=offered, submits=submits)
+        form = form_of(answer, unasked_fields(spec, brief.known, offered if submits else ()))
         async with deps.models.connect(brief.dispatch_id, limits_of(spec), cut) as connection:
             begins = await begin(context, spec, brief, position, deps)
             if isinstance(begins, OverBudget):
@@ -350,4 +362,5 @@ def _storable(outcome: DispatchOutcome) -> DispatchOutcome:
 
 
 def _never_began(over: OverBudget, brief: Brief) -> DispatchOutcome:
-    return unasked(OutcomeStatus.OVER_BUDGET, None, spelled_refusal(over, brief.role.value))
+    outcome = unasked(OutcomeStatus.OVER_BUDGET, None, spelled_refusal(over, brief.role.value))
+    return outcome.model_copy(update={"refused": over})

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fairwitness.agents.base import (
     AnswerCheck,
@@ -124,6 +124,15 @@ class DispatchContext:
     stored_contents: StoredContents = field(default_factory=StoredContents)
 
 
+ClaimCheck = Callable[[dict[str, Any], tuple[str, ...]], tuple[str, ...]]
+"""Returns what is wrong with an answer, given the commands that ran in its dispatch."""
+
+
+def no_claims(_answer: dict[str, Any], _ran: tuple[str, ...]) -> tuple[str, ...]:
+    """Object to nothing."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class DispatchDeps:
     """What one dispatch needs."""
@@ -149,6 +158,8 @@ class DispatchDeps:
     """The names of the project's checks, which the source of `run_check` runs."""
     check: AnswerCheck = no_objection
     """Checks what the contract of the answer cannot; the agent is asked again once if it objects."""
+    claims: ClaimCheck = no_claims
+    """Checks what an answer says was run, by the commands that ran in the dispatch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,25 +20,29 @@ from fairwitness.contracts.feature.events import (
     TaskReverted,
 )
 from fairwitness.contracts.feature.facts import Step
-from fairwitness.contracts.feature.review import Perspective
+from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.graph.orders import GraphEnd
 from fairwitness.errors import FairWitnessError, InternalError, NotReady, UsageError, is_machine_fault
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.record import Record
 from fairwitness.rules.feature_events import PlannedCall, instance_of
+from fairwitness.rules.feature_paths import STEPS_OF
 from fairwitness.rules.gates import is_verified
+from fairwitness.rules.review import is_unseen
 from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.bundle import prove_whole, write_bundle
-from fairwitness.runs.feature.call_briefs import SCOPES, brief_of, code_findings
+from fairwitness.runs.feature.call_briefs import SCOPES, brief_of
 from fairwitness.runs.feature.commit import commit_whole
 from fairwitness.runs.feature.context import FeatureContext, write_events
 from fairwitness.runs.feature.decisions import TakenDecision
 from fairwitness.runs.feature.facts import facts_of
+from fairwitness.runs.feature.findings import open_findings, writable_files
 from fairwitness.runs.feature.knowledge import learn
+from fairwitness.runs.feature.plan_check import allowed_commands, with_plan_check
 from fairwitness.runs.feature.setup import begin_files
 from fairwitness.runs.feature.tasks import (
     FIX,
@@ -49,8 +53,10 @@ from fairwitness.runs.feature.tasks import (
     nodes_of,
     plan_of,
     recorded_attempt,
+    task_of,
+    writes_of,
 )
-from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.runs.shared.agent_calls import AgentCaller, Equip
 from fairwitness.verify.subject import VerifyDeps
 
 
@@ -61,6 +67,7 @@ class AgentCall:
     call: PlannedCall
     brief: Brief
     at: str
+    equip: Equip | None = None
 
 
 async def call_all(context: FeatureContext, caller: AgentCaller, asks: Sequence[AgentCall]) -> None:
@@ -71,7 +78,7 @@ async def call_all(context: FeatureContext, caller: AgentCaller, asks: Sequence[
 async def _ask(context: FeatureContext, caller: AgentCaller, ask: AgentCall) -> None:
     call = ask.call
     position = DispatchPosition(call.step.value, dispatch_count=max(1, call.visit), retry_count=call.number - 1)
-    done = await caller.ask_once(ask.brief, position, ask.at)
+    done = await caller.ask_once(ask.brief, position, ask.at, equip=ask.equip)
     if done.outcome.status is OutcomeStatus.OVER_BUDGET:
         return
     await run_blocking(store, context, ask.brief.role, instance_of(call.step, call.instance), done)
@@ -125,39 +132,50 @@ class ActionRunner:
             await run_blocking(self._note_sandbox)
         if agents:
             tip = await run_blocking(self._tip_of)
-            asks = [
-                AgentCall(call, await run_blocking(brief_of, self._context, self._briefs, call, tip), tip)
-                for call in agents
-            ]
+            asks = [await run_blocking(self._agent_call, call, tip) for call in agents]
             await call_all(self._context, self._caller, asks)
         if any(call.step in SCOPES for call in agents):
-            await run_blocking(self._note_single_model, agents[0])
+            await run_blocking(self._note_reviews, agents[0])
         for call in calls:
             if call.step is Step.KNOWLEDGE:
                 await run_blocking(self._learn_anyway, call)
             elif call.step is Step.EVIDENCE:
+                await run_blocking(self._write_metrics, call)
                 await self._by_us(call, self._bundle)
             elif call.step is Step.COMMIT:
                 await self._by_us(call, partial(run_blocking, self._commit))
+
+    def _agent_call(self, call: PlannedCall, tip: str) -> AgentCall:
+        brief = brief_of(self._context, self._briefs, call, tip)
+        if call.step is not Step.PLAN:
+            return AgentCall(call, brief, tip)
+        allowed = allowed_commands(self._verify_deps, self._context.repository.tree_of(tip))
+        brief = brief.model_copy(update={"inputs": (*brief.inputs, *allowed)})
+        return AgentCall(call, brief, tip, with_plan_check(self._context, self._verify_deps))
 
     def _note_sandbox(self) -> None:
         tier = self._verify_deps.runner.tier
         if tier is not SandboxTier.NAMESPACES:
             self._degrade(Degradation.SANDBOX_TIER, f"commands are kept in by {tier.value}, not by namespaces")
 
-    def _note_single_model(self, call: PlannedCall) -> None:
-        """Note a degradation if all three reviewers used the same model: their reviews are not independent."""
+    def _note_reviews(self, call: PlannedCall) -> None:
+        """Note a degradation if all three reviewers used the same model, or if nothing that one opened was seen."""
         context = self._context
         models: dict[str, str] = {}
+        unseen: list[str] = []
         for id_, dispatch in context.state().dispatches.items():
             if (dispatch.step, dispatch.visit) != (call.step.value, call.visit):
                 continue
             done = ended(context.ledger, context.run_id, id_)
             if done is not None and done.outcome.answer is not None:
                 models[dispatch.instance] = done.outcome.model or "one that nobody named"
+                unseen += [dispatch.instance] * is_unseen(dispatch.agent, done.outcome.opened)
         if len(models) == len(Perspective) and len(set(models.values())) == 1:
             told = f"all three reviewers used the same model: {next(iter(models.values()))}"
             self._degrade(Degradation.SINGLE_MODEL, told)
+        if unseen:
+            told = f"no file was seen to be opened by {', '.join(unseen)}: their program may read files by itself"
+            self._degrade(Degradation.UNSEEN_REVIEW, told)
 
     def _degrade(self, kind: Degradation, detail: str) -> None:
         """Record once that the run goes on in a degraded way."""
@@ -169,6 +187,12 @@ class ActionRunner:
         """Write the run log and the post-mortem also if the knowledge agent failed."""
         done = ended(self._context.ledger, self._context.run_id, call.dispatch_id)
         if done is None or done.outcome.answer is None:
+            learn(self._context, None)
+
+    def _write_metrics(self, call: PlannedCall) -> None:
+        """Write the run log and the post-mortem of a path without a knowledge agent, before the evidence is bundled."""
+        state = self._context.state()
+        if Step.KNOWLEDGE not in STEPS_OF[state.path] and call.dispatch_id not in state.dispatches:
             learn(self._context, None)
 
     async def _by_us(self, call: PlannedCall, work: Callable[[], Awaitable[None]]) -> None:
@@ -243,10 +267,16 @@ class ActionRunner:
         await run_blocking(self._note_red_merges, number)
 
     def _begin_fix(self, round_: int) -> int:
+        """Begin the graph of a fix: it may write what was changed or planned, and what the findings name."""
         context = self._context
         base, tip = (context.repository.tree_of(commit) for commit in (context.order.base_commit, self._tip_of()))
-        files = [change.path for change in context.shadow.diff(base, tip)]
-        return begin_graph(context, FIX, [fix_node(files)], round_, code_findings(context))
+        found = open_findings(context, ReviewScope.CODE)
+        plan = plan_of(context)
+        planned = () if plan is None else (task_of(context, task.id) for task in plan.agent_output.payload.tasks)
+        files = dict.fromkeys(change.path for change in context.shadow.diff(base, tip))
+        files |= dict.fromkeys(path for task in planned for path in writes_of(task))
+        files |= dict.fromkeys(writable_files(context, found))
+        return begin_graph(context, FIX, [fix_node(tuple(files))], round_, tuple(each.id for each in found))
 
     def _revert(self, tasks: tuple[str, ...]) -> None:
         """Record that failed tasks are reverted. Nothing of them was merged, so their files are unchanged."""
@@ -273,6 +303,10 @@ class ActionRunner:
 
     async def _bundle(self) -> None:
         tip = await run_blocking(self._tip_of)
+        if Step.KNOWLEDGE.value not in self._context.state().steps:
+            await run_blocking(
+                learn, self._context, None
+            )  # no agent was asked, and the run log is written all the same
         await run_blocking_stoppable(lambda stop: prove_whole(self._context, self._verify_deps, tip, stop))
         await run_blocking(write_bundle, self._context)
 
@@ -288,5 +322,5 @@ def _reverted(record: Record, *, seen: Observation, reverted: TaskReverted, numb
 
 def _refuse_held_up(end: GraphEnd) -> None:
     """Raise `NotReady` if the machine or a person stopped the graph: it has not failed, and the run can be resumed."""
-    if end.reason is not None and not end.reason.startswith("the budget"):
+    if end.reason is not None and end.halt is None:
         raise NotReady(end.reason, next_step="mend that, then: fairwitness resume")

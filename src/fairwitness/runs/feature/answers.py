@@ -117,7 +117,21 @@ def _design(context: FeatureContext, answer: Mapping[str, Any], _done: Dispatche
 def _plan(context: FeatureContext, answer: Mapping[str, Any], done: Dispatched) -> tuple[str, ...]:
     """Store a plan with all its task documents, or nothing of it."""
     output = PlanOutput.model_validate(answer)
-    tasks, wrong = _task_documents(context, output, done)
+    tasks, problems = checked_plan(context, output, done.tree)
+    if problems:
+        return problems
+    for name, document in tasks.items():
+        context.put_document(context.layout.task(name), document)
+    context.put_document(context.layout.plan, output)
+    context.put(context.layout.plan_companion, plan_page(output, tasks))
+    return ()
+
+
+def checked_plan(
+    context: FeatureContext, output: PlanOutput, tree: str | None
+) -> tuple[dict[str, TaskDocument], tuple[str, ...]]:
+    """Return the task documents of a plan, and every problem; `tree` is the planner's worktree."""
+    tasks, wrong = _task_documents(context, output, tree)
     problems = [*wrong, *_told("plan-output.yaml", plan_problems(output))]
     if not wrong:
         problems += _told("plan-output.yaml", plan_against_tasks(output, tasks))
@@ -127,13 +141,7 @@ def _plan(context: FeatureContext, answer: Mapping[str, Any], done: Dispatched) 
     problems += _changed_after_merging(context, tasks)
     if not problems:
         problems += _failed_before(context, tasks)
-    if problems:
-        return tuple(problems)
-    for name, document in tasks.items():
-        context.put_document(context.layout.task(name), document)
-    context.put_document(context.layout.plan, output)
-    context.put(context.layout.plan_companion, plan_page(output, tasks))
-    return ()
+    return tasks, tuple(problems)
 
 
 def _failed_before(context: FeatureContext, tasks: Mapping[str, TaskDocument]) -> list[str]:
@@ -158,7 +166,7 @@ def _changed_after_merging(context: FeatureContext, tasks: Mapping[str, TaskDocu
 
 
 def _task_documents(
-    context: FeatureContext, plan: PlanOutput, done: Dispatched
+    context: FeatureContext, plan: PlanOutput, tree: str | None
 ) -> tuple[dict[str, TaskDocument], tuple[str, ...]]:
     """Return the task documents that the planner wrote in its worktree; one that it did not write again stays the
     same."""
@@ -167,7 +175,7 @@ def _task_documents(
     state = context.state()
     tasks = plan.agent_output.payload.tasks
     paths = [context.layout.task(task.id) for task in tasks]
-    written = {} if done.tree is None else dict(context.shadow.read_each(done.tree, paths))
+    written = {} if tree is None else dict(context.shadow.read_each(tree, paths))
     for task, path in zip(tasks, paths, strict=True):
         data = written.get(path)
         if data is None and path in state.artifacts:

@@ -20,9 +20,9 @@ from fairwitness.kit import yaml_text
 from fairwitness.rules.feature_plan import Dead, resolve_pointer
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import FIX_NODE, writes_of
-from fairwitness.runs.shared.sections import document_section, list_section
+from fairwitness.runs.shared.sections import document_section, list_section, text_section
 
-_TASK: Final = "A task of it"
+_TASK: Final = "Task of the plan"
 
 
 class StoredDocuments:
@@ -66,11 +66,13 @@ class StoredDocuments:
         return [self._layout.task(task.id) for task in plan.agent_output.payload.tasks]
 
     def pointed_into(self) -> dict[str, object]:
-        """Return the documents that a task's pointers may name, by file name."""
-        return {
-            path.rpartition("/")[2]: yaml_text.parse(self._text(path))
-            for path in (self._layout.spec, self._layout.design)
-        }
+        """Return the documents that a task's pointers may name, by file name; a light path has only the request."""
+        found: dict[str, object] = {_name(self._layout.initial_request): {"request": self._context.order.request}}
+        for path in (self._layout.spec, self._layout.design):
+            content = self._context.get(path)
+            if content is not None:
+                found[_name(path)] = yaml_text.parse(content.decode())
+        return found
 
     def stored(self, title: str, path: str) -> PromptSection:
         """Return a document that must exist."""
@@ -88,6 +90,10 @@ class StoredDocuments:
                 f"run {self._context.run_id} has no {path}", next_step=f"fairwitness status {self._context.run_id}"
             )
         return content.decode()
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def task_box(document: TaskDocument) -> PromptSection:
@@ -137,10 +143,18 @@ def _section(pointer: str, documents: Mapping[str, object]) -> str:
 
 
 SCHEMA_VERSION: Final = "1.0"
+_RATED: Final = "artifact_evaluations[].artifact_path"
 _PAYLOAD: Final = "agent_output.payload"
 _AGAIN: Final = (
     " An earlier attempt failed, and its change was discarded: you start from the code without it. Find the cause in"
     " what failed before you write, and do not repeat it."
+)
+_REPLAN: Final = "Replace or split the tasks that failed; keep the others as they are."
+_PLAN: Final = {"initial": "Cut the design into tasks.", "replan": _REPLAN}
+_LIGHT_PLAN: Final = {"initial": "Cut the request into tasks, into one if that is enough.", "replan": _REPLAN}
+_NO_DESIGN: Final = (
+    "There is no specification and no design: look at the code first, and say in each task what its implementer needs"
+    " to know. `design_sections` and `spec_requirements` are both `initial-request.md#request`: it shows the request."
 )
 _PUSHBACK: Final = f"{_PAYLOAD}.pushback_log"
 
@@ -152,7 +166,7 @@ class FeatureBriefs:
         """`memories` are what earlier runs learned."""
         self._context, self._layout = context, context.layout
         self._shelf = StoredDocuments(context)
-        self._memories = list_section("Notes of earlier runs, which may be out of date", memories)
+        self._memories = list_section("Notes of earlier runs", memories)
 
     def intake(self, dispatch_id: str, *, said: str | None) -> Brief:
         """Return the brief of the intake agent, which reads the request first."""
@@ -193,7 +207,7 @@ class FeatureBriefs:
             parameters={"mode": mode.value},
             inputs=(
                 self._shelf.request(),
-                *pages("Concern about the request", concerns),
+                *list_section("Concerns about the request", concerns),
                 *self._shelf.research(),
                 *self._shelf.if_there("Your specification so far", self._layout.spec),
                 *said_box(said),
@@ -202,13 +216,13 @@ class FeatureBriefs:
             known=self._header(Role.SPEC, "spec", Step.SPEC, self._layout.spec) | known,
         )
 
-    def designer(self, dispatch_id: str, *, findings: tuple[str, ...], said: str | None) -> Brief:
+    def designer(self, dispatch_id: str, *, findings: tuple[PromptSection, ...], said: str | None) -> Brief:
         """Return the brief of the designer; with findings it revises the design."""
         earlier: tuple[PromptSection, ...] = ()
         task = "Design how the specification is met."
         if findings:
             task = "Revise your design: answer every finding of the review."
-            earlier = (self._shelf.design("Your design so far"), *pages("Findings", findings))
+            earlier = (self._shelf.design("Your design so far"), *findings)
         return self._brief(
             dispatch_id,
             Role.DESIGNER,
@@ -226,17 +240,18 @@ class FeatureBriefs:
         round_: int,
         *,
         change: str | None,
-        earlier: tuple[str, ...],
+        earlier: tuple[PromptSection, ...],
     ) -> Brief:
-        """Return the brief of a reviewer of the design or the code."""
+        """Return the brief of a reviewer of the design or the code; `earlier` are findings that it should know."""
         if scope is ReviewScope.DESIGN:
             task = "Review the design against the specification."
             inputs: tuple[PromptSection, ...] = (self._shelf.specification(), self._shelf.design())
         elif change is None:
             raise UsageError("there is no code to be reviewed", next_step="hand over the change")
         else:
-            task = "Review the change against the plan."
-            inputs = self._shelf.plan()
+            specified = self._shelf.if_there("The specification", self._layout.spec)  # none on the light path
+            task = f"Review the change against the {'specification' if specified else 'request'} and the plan."
+            inputs = (self._shelf.request(), *specified, *self._shelf.plan())
         shown = () if change is None else (PromptSection(title="The change", text=change),)
         return self._brief(
             dispatch_id,
@@ -244,12 +259,13 @@ class FeatureBriefs:
             perspective.value,
             task,
             parameters={"perspective": perspective.value, "scope": scope.value, "round": str(round_)},
-            inputs=(*inputs, *shown, *pages("Findings of the round before", earlier)),
+            inputs=(*inputs, *shown, *earlier),
             known={
                 "schema_version": SCHEMA_VERSION,
                 "reviewer_perspective": perspective.value,
                 "scope": scope.value,
                 "round": round_,
+                _RATED: self._layout.design if scope is ReviewScope.DESIGN else self._layout.plan,
             },
         )
 
@@ -258,17 +274,19 @@ class FeatureBriefs:
         dispatch_id: str,
         *,
         mode: Literal["initial", "replan"],
-        constraints: tuple[str, ...],
+        findings: tuple[PromptSection, ...],
+        refused: tuple[str, ...],
         failing: Mapping[str, tuple[PromptSection, ...]],
         said: str | None,
+        understood: tuple[PromptSection, ...] | None = None,
     ) -> Brief:
-        """Return the brief of the planner; `constraints` bind the plan, `failing` is what is known of failed tasks."""
+        """Return the brief of the planner: `findings` bind the plan, `refused` is what was wrong with the last one,
+        `failing` is what is known of failed tasks.
+
+        On the light path there is no specification and no design: `understood` is what the intake agent said instead.
+        """
         begun = self._context.get(self._layout.plan) is not None
-        task = (
-            "Cut the design into tasks."
-            if mode == "initial"
-            else "Replace or split the tasks that failed; keep the others as they are."
-        )
+        task = _PLAN[mode] if understood is None else f"{_LIGHT_PLAN[mode]} {_NO_DESIGN}"
         return self._brief(
             dispatch_id,
             Role.PLANNER,
@@ -278,19 +296,30 @@ class FeatureBriefs:
             " its implementer can write no other.",
             parameters={"mode": mode},
             inputs=(
-                self._shelf.specification(),
-                self._shelf.design(),
+                *(
+                    (self._shelf.specification(), self._shelf.design())
+                    if understood is None
+                    else (self._shelf.request(), *understood)
+                ),
                 *(self._shelf.plan_so_far() if begun or mode == "replan" else ()),
-                *pages("What the review of the design left open, which binds you", constraints),
+                *findings,
+                *list_section("Why your last plan was refused", refused),
                 *(_of_task(name, section) for name, sections in failing.items() for section in sections),
                 *said_box(said),
             ),
             known=self._header(Role.PLANNER, "planner", Step.PLAN, self._layout.plan),
         )
 
-    def implementer(self, dispatch_id: str, task: TaskDocument, *, before: tuple[PromptSection, ...]) -> Brief:
+    def implementer(
+        self,
+        dispatch_id: str,
+        task: TaskDocument,
+        *,
+        before: tuple[PromptSection, ...],
+        findings: tuple[PromptSection, ...] = (),
+    ) -> Brief:
         """Return the brief of an implementer: one task with the sections it points to, and nothing else of any
-        document; `before` is what is known of the attempt before it."""
+        document; `before` is what is known of the attempt before it, `findings` what the design review left open."""
         name = task.task.id
         return self._implementer(
             dispatch_id,
@@ -298,22 +327,32 @@ class FeatureBriefs:
             f"Carry out {name}." + (_AGAIN if before else ""),
             inputs=(
                 *implementer_boxes(task, self._shelf.pointed_into()),
+                *findings,
                 *before,
                 *self._memories,
             ),
             writes=writes_of(task),
+            known={f"{_PAYLOAD}.finding_answers": None},  # only a fixer answers findings
         )
 
-    def fixer(self, dispatch_id: str, findings: tuple[str, ...], writes: tuple[str, ...]) -> Brief:
-        """Return the brief of the agent that repairs what the code review found."""
+    def fixer(
+        self,
+        dispatch_id: str,
+        findings: tuple[PromptSection, ...],
+        writes: tuple[str, ...],
+        *,
+        known: tuple[PromptSection, ...] = (),
+    ) -> Brief:
+        """Return the brief of the agent that repairs what the code review found; `known` are other open findings."""
         if not findings:
             raise UsageError("there is nothing to be repaired", next_step="hand over the findings")
         return self._implementer(
             dispatch_id,
             FIX_NODE,
-            "Repair what the reviewers found in the code, and nothing else. The findings are your task document; what"
-            " you hold to be wrong in them, leave as it is and say so.",
-            inputs=(*pages("Findings", findings), *self._memories),
+            "Repair what the reviewers found in the code, and nothing else. The findings are your task document. Answer"
+            " each of them in `finding_answers`, by its id: what you changed, or why you left it as it is. The"
+            " reviewers read your answers. A fix that changes no file is dropped.",
+            inputs=(*findings, *known, *self._memories),
             writes=writes,
         )
 
@@ -337,7 +376,7 @@ class FeatureBriefs:
             dispatch_id,
             Role.VERIFIER,
             name,
-            f"Find out whether {name} does what it was to do. The baseline tag is {self._context.order.baseline_tag}.",
+            f"Find out whether {name} does what it had to do.",
             parameters={"task_id": name},
             inputs=(
                 task_box(task),
@@ -345,15 +384,31 @@ class FeatureBriefs:
                 PromptSection(title="The change", text=change),
                 *self._shelf.if_there("The implementer's report", report),
                 PromptSection(title="What the program ran", text=seen or "(nothing)"),
-                *list_section("How the command of a criterion may begin; a path or test id may follow", commands),
+                *list_section("How the command of a criterion may begin", commands),
             ),
             scope=Scope(),  # no output folder: it must not change the tree it judges
             known=self._header(Role.VERIFIER, name, Step.VERIFY, self._layout.verification_report(name))
-            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.run_id": self._context.run_id},
+            | {
+                f"{_PAYLOAD}.task_id": name,
+                f"{_PAYLOAD}.run_id": self._context.run_id,
+                f"{_PAYLOAD}.{_RATED}": report,
+            },
         )
 
-    def knowledge(self, dispatch_id: str, *, summary: str) -> Brief:
-        """Return the brief of the knowledge agent; `summary` describes the run."""
+    def knowledge(
+        self,
+        dispatch_id: str,
+        *,
+        summary: str,
+        findings: tuple[PromptSection, ...] = (),
+        failing: Mapping[str, tuple[PromptSection, ...]] | None = None,
+        counts: str = "",
+    ) -> Brief:
+        """Return the brief of the knowledge agent.
+
+        `summary` describes the run, `findings` is what stays open, `failing` is what is known of failed tasks,
+        and `counts` is what the ledger says about its calls.
+        """
         return self._brief(
             dispatch_id,
             Role.KNOWLEDGE,
@@ -361,13 +416,26 @@ class FeatureBriefs:
             "Write down what this run taught.",
             inputs=(
                 PromptSection(title="The run", text=summary),
+                *self._shelf.if_there("The specification", self._layout.spec),
+                *self._shelf.if_there("The design", self._layout.design),
+                *self._shelf.if_there("The plan", self._layout.plan),
+                *findings,
+                *(_of_task(name, section) for name, sections in (failing or {}).items() for section in sections),
+                *text_section("What the ledger counts", counts),
                 *self._shelf.if_there("Decisions so far", self._layout.decisions),
             ),
             known=self._header(Role.KNOWLEDGE, Role.KNOWLEDGE.value, Step.KNOWLEDGE, self._layout.knowledge),
         )
 
     def _implementer(
-        self, dispatch_id: str, name: str, task: str, *, inputs: tuple[PromptSection, ...], writes: tuple[str, ...]
+        self,
+        dispatch_id: str,
+        name: str,
+        task: str,
+        *,
+        inputs: tuple[PromptSection, ...],
+        writes: tuple[str, ...],
+        known: dict[str, Any] | None = None,
     ) -> Brief:
         return self._brief(
             dispatch_id,
@@ -379,7 +447,12 @@ class FeatureBriefs:
             # No output folder: a report written into the worktree would be part of the change.
             scope=Scope(writes=writes),
             known=self._header(Role.IMPLEMENTER, name, Step.IMPLEMENT, self._layout.implementation_report(name))
-            | {f"{_PAYLOAD}.task_id": name, f"{_PAYLOAD}.self_check.git_staged": False},
+            | {
+                f"{_PAYLOAD}.task_id": name,
+                f"{_PAYLOAD}.self_check.git_staged": False,
+                f"{_PAYLOAD}.{_RATED}": self._layout.plan if name == FIX_NODE else self._layout.task(name),
+            }
+            | (known or {}),
         )
 
     def _brief(

@@ -27,9 +27,10 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.subjects import subjects
 from fairwitness.rules.confidence import confidence_facts, grade, may_commit
 from fairwitness.rules.evidence_worth import RowWorth, effective_size
+from fairwitness.rules.feature_paths import REVIEWERS_OF, path_of_review
 from fairwitness.rules.fold_feature import fold_feature
-from fairwitness.rules.gates import check_names, is_verified, task_gates, task_rows, verdicts
-from fairwitness.rules.review import VERDICT_OF, review_gates, situation_of
+from fairwitness.rules.gates import check_names, is_verified, task_gates, task_rows
+from fairwitness.rules.review import VERDICT_OF, review_gates, situation_of, verdicts_of
 from fairwitness.rules.risk import colour_of, effective_risk
 from fairwitness.runs.feature import ledger_queries
 from fairwitness.runs.feature.bundle_model import (
@@ -45,7 +46,7 @@ from fairwitness.runs.feature.bundle_model import (
 from fairwitness.runs.feature.bundle_page import bundle_page
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.facts import WHOLE, facts_of
-from fairwitness.runs.feature.tasks import changed_files
+from fairwitness.runs.shared.criteria import changed_files
 from fairwitness.verify.subject import VerifyDeps, prove
 
 _ROWS = "SELECT id, check_name, phase, round, passed, verdict FROM anvil_checks WHERE run_id = ?"
@@ -115,7 +116,7 @@ def elsewhere(database: Database, run_id: str, facts: FeatureFacts) -> tuple[OnR
     return tuple(OnRecord(str(name), int(count), int(good)) for name, count, good in rows if name not in known)
 
 
-def review_rounds(ledger: Ledger, run_id: str, policy: Policy) -> tuple[Round, ...]:
+def review_rounds(ledger: Ledger, run_id: str, state: FeatureState, policy: Policy) -> tuple[Round, ...]:
     """Return every round of both reviews, the design review first."""
     said = {number: _returned(body) for number, body in ledger.database.read(_SAID, (run_id,))}
     tallies = [
@@ -130,7 +131,14 @@ def review_rounds(ledger: Ledger, run_id: str, policy: Policy) -> tuple[Round, .
             own = [row for row in tally.rows if row.check_name in names]
             for number in sorted({row.round for row in own if row.round in ROUNDS}):
                 rows = tuple(row for row in own if row.round == number)
-                found.append(_round(scope, number, Tally(query=tally.query, rows=rows), said, policy))
+                review = ReviewFacts(
+                    scope=scope,
+                    round=number,
+                    tally=Tally(query=tally.query, rows=rows),
+                    reviewers=(),
+                    path=path_of_review(state, scope, number),
+                )
+                found.append(_round(review, said, policy))
     return tuple(found)
 
 
@@ -141,19 +149,17 @@ def unheard(database: Database, run_id: str) -> int:
     return sum(row[1] not in names or row[3] not in ROUNDS for row in rows)
 
 
-def _round(
-    scope: ReviewScope, number: int, tally: Tally, said: Mapping[int, ReviewReturn | None], policy: Policy
-) -> Round:
-    review = ReviewFacts(scope=scope, round=number, tally=tally, reviewers=())
-    known = {perspective.value for perspective in Perspective}
+def _round(review: ReviewFacts, said: Mapping[int, ReviewReturn | None], policy: Policy) -> Round:
+    known = {perspective.value for perspective in REVIEWERS_OF[review.path]}
+    rows = review.tally.rows
     return Round(
-        scope=scope,
-        number=number,
+        scope=review.scope,
+        number=review.round,
         reviewers=tuple(
-            _reviewer(perspective, rows, said, scope, number)
-            for perspective, rows in verdicts(tally, scope=scope, round=number).items()
+            _reviewer(perspective, of_one, said, review.scope, review.round)
+            for perspective, of_one in verdicts_of(review).items()
         ),
-        strangers=tuple(sorted({row.instance or "nobody" for row in tally.rows if row.instance not in known})),
+        strangers=tuple(sorted({row.instance or "nobody" for row in rows if row.instance not in known})),
         gates=review_gates(review, policy),
         situation=situation_of(review, policy),
     )
@@ -238,7 +244,7 @@ def _assembled(ledger: Ledger, run_id: str, facts: FeatureFacts, policy: Policy,
     state = _folded(ledger, run_id)
     tasks = tuple(checked(task, state, policy, is_whole=False) for task in facts.tasks)
     whole = None if facts.whole is None else checked(facts.whole, state, policy, is_whole=True)
-    rounds = review_rounds(ledger, run_id, policy)
+    rounds = review_rounds(ledger, run_id, state, policy)
     confidence = grade(confidence_facts(facts, policy))
     return RunBundle(
         state=state,

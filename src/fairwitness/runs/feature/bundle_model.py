@@ -69,7 +69,7 @@ class Round:
     number: int
     reviewers: tuple[Reviewer, ...]
     strangers: tuple[str, ...]
-    """Agents that filed rows without being one of the three reviewers."""
+    """Agents that filed rows without being a reviewer of this round."""
     gates: tuple[GateAnswer, ...]
     situation: Situation
 

@@ -5,11 +5,14 @@ from collections.abc import Iterator, Sequence
 from fairwitness.contracts.common.evidence import Provenance
 from fairwitness.contracts.common.gates import Blocked, GateAnswer
 from fairwitness.contracts.common.vocabulary import Confidence, Risk
+from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.review import Category
+from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.kit.durations import took
 from fairwitness.kit.markdown import Markdown, cell, code, counted, items, line, listed, table
 from fairwitness.rules.confidence import AT_MOST
 from fairwitness.rules.evidence_worth import LACKS, RowWorth
+from fairwitness.rules.feature_paths import STEPS_OF, skipped_steps
 from fairwitness.runs.feature.bundle_model import CheckedTask, Reviewer, Round, RunBundle, Telemetry
 from fairwitness.runs.feature.metrics_pages import evaluations_part, seconds, slowest_steps, statuses
 
@@ -74,9 +77,18 @@ def bundle_page(bundle: RunBundle) -> str:
 def _about(bundle: RunBundle) -> Iterator[Markdown]:
     state = bundle.state
     yield Markdown(f"Run {code(state.run_id)}, {state.mode.value}, from commit {code(state.base_commit)}.")
+    yield from _path(state)
     yield Markdown(
         "Assembled by Fair Witness from its ledger: executed checks, things it saw, and claims of agents, called so."
     )
+
+
+def _path(state: FeatureState) -> Iterator[Markdown]:
+    skipped = skipped_steps(state.path, state.steps)
+    if skipped:
+        yield Markdown(f"On the {state.path.value} path, without {listed([step.value for step in skipped])}.")
+    if state.left_path is not None:
+        yield Markdown(f"It began on the light path and left it: {line(state.left_path.reason)}.")
 
 
 def _confidence(bundle: RunBundle) -> Iterator[Markdown]:
@@ -141,7 +153,9 @@ def _review(bundle: RunBundle) -> Iterator[Markdown]:
     for each in bundle.rounds:
         yield from _round(each)
     for scope in ("design", "code"):
-        if not any(each.scope.value == scope for each in bundle.rounds):
+        if scope == "design" and Step.DESIGN_REVIEW not in STEPS_OF[bundle.state.path]:
+            yield Markdown("There was no design review: the light path has none.")
+        elif not any(each.scope.value == scope for each in bundle.rounds):
             yield Markdown(f"No evidence: no verdict about the {scope} is on record.")
     if bundle.unheard:
         yield Markdown(f"{bundle.unheard} review rows belong to no round or check that a gate knows.")

@@ -1,29 +1,42 @@
 """The brief of each call of a decision."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from fairwitness.contracts.agents.dispatch import Brief, PromptSection
-from fairwitness.contracts.common.decisions import Advance
+from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.research import Focus
 from fairwitness.contracts.feature.review import Perspective, ReviewScope
 from fairwitness.contracts.feature.state import AttemptState, FeatureState
 from fairwitness.errors import InternalError
+from fairwitness.ledger.queries import BY_NAME
 from fairwitness.rules.feature_events import PlannedCall
 from fairwitness.rules.review import STEP_OF
+from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.answers import refusals
 from fairwitness.runs.feature.briefs import FeatureBriefs
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.decisions import DECISION, read
 from fairwitness.runs.feature.failed_attempts import FailedAttempt
+from fairwitness.runs.feature.findings import findings_section, fix_answers, open_design_findings, open_findings
 from fairwitness.runs.feature.ledger_queries import answers
+from fairwitness.runs.feature.questions import intake_return, said_at_intake
+from fairwitness.runs.shared.agent_calls import failure_section
 from fairwitness.runs.shared.sections import change_text, text_section
 
 SCOPES = {step: scope for scope, step in STEP_OF.items()}
 
 
 def brief_of(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, tip: str) -> Brief:
-    """Return the brief of an agent's call; `tip` is the target's commit."""
+    """Return the brief of an agent's call, with why the try before it failed; `tip` is the target's commit."""
+    brief = _brief(context, briefs, call, tip)
+    before = call.dispatch_id.removesuffix(f"-{call.number}") + f"-{call.number - 1}"
+    done = ended(context.ledger, context.run_id, before)
+    if done is None or done.outcome.status is OutcomeStatus.OK:
+        return brief
+    return brief.model_copy(update={"inputs": (*brief.inputs, failure_section(done))})
+
+
+def _brief(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, tip: str) -> Brief:
     id_, said = call.dispatch_id, said_so_far(context)
     match call.step:
         case Step.SETUP:
@@ -31,15 +44,16 @@ def brief_of(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, 
         case Step.RESEARCH:
             return briefs.researcher(id_, Focus(call.instance), said=said)
         case Step.SPEC:
-            return briefs.spec(id_, mode=context.order.mode, said=said)
+            return briefs.spec(id_, mode=context.order.mode, said=said, concerns=_concerns(context))
         case Step.DESIGN:
-            return briefs.designer(id_, findings=_findings(context, ReviewScope.DESIGN), said=said)
+            found = open_findings(context, ReviewScope.DESIGN)
+            return briefs.designer(id_, findings=findings_section("Findings", found), said=said)
         case Step.PLAN:
             return _plan(context, briefs, call, said)
         case Step.DESIGN_REVIEW | Step.CODE_REVIEW:
             return _review(context, briefs, call, tip)
         case Step.KNOWLEDGE:
-            return briefs.knowledge(id_, summary=summary_of(context.state()))
+            return _knowledge(context, briefs, id_)
         case _:
             raise InternalError(f"no agent is called in {call.step.value}")
 
@@ -54,15 +68,15 @@ def said_so_far(context: FeatureContext) -> str | None:
     return "\n\n".join(told) or None
 
 
-def _findings(context: FeatureContext, scope: ReviewScope) -> tuple[str, ...]:
-    """Return the pages of the last review, if there was one."""
-    found = (context.get(context.layout.review_findings(scope.value, perspective.value)) for perspective in Perspective)
-    return tuple(page.decode() for page in found if page is not None)
-
-
-def code_findings(context: FeatureContext) -> tuple[str, ...]:
-    """Return the findings of the last code review."""
-    return _findings(context, ReviewScope.CODE)
+def _left_open(context: FeatureContext) -> tuple[PromptSection, ...]:
+    answers = fix_answers(context)
+    return tuple(
+        section
+        for scope in ReviewScope
+        for section in findings_section(
+            f"Findings of the {scope.value} review that stay open", open_findings(context, scope), answers
+        )
+    )
 
 
 def _plan(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, said: str | None) -> Brief:
@@ -75,10 +89,17 @@ def _plan(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, sai
     return briefs.planner(
         call.dispatch_id,
         mode="replan" if state.replans else "initial",
-        constraints=(*_constraints(context), *(f"Your last plan was refused. {problem}" for problem in refused)),
+        findings=open_design_findings(context),
+        refused=refused,
         failing=failing,
         said=said,
+        understood=_understood(context) if state.path is RunPath.LIGHT else None,
     )
+
+
+def _understood(context: FeatureContext) -> tuple[PromptSection, ...]:
+    """Return what the intake agent said about the request."""
+    return text_section("What the intake agent said", "\n".join(said_at_intake(context)))
 
 
 def _failure(context: FeatureContext, state: FeatureState, task: str) -> tuple[PromptSection, ...]:
@@ -89,31 +110,61 @@ def _failure(context: FeatureContext, state: FeatureState, task: str) -> tuple[P
     return told or text_section("why", "No reason is recorded.")
 
 
-def _constraints(context: FeatureContext) -> tuple[str, ...]:
-    """Return what the design review left open."""
-    for row in reversed(context.ledger.observations(context.run_id, DECISION)):
-        decision = read(row)
-        if isinstance(decision, Advance) and decision.constraints:
-            return decision.constraints
-    return ()
-
-
 def _review(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, tip: str) -> Brief:
     scope, perspective = SCOPES[call.step], Perspective(call.instance)
-    page = context.get(context.layout.review_findings(scope.value, perspective.value)) if call.visit > 1 else None
+    earlier = open_design_findings(context) if scope is ReviewScope.CODE else ()
+    if call.visit > 1:
+        before = open_findings(context, scope, before=f"{call.step.value}-{call.visit}-")
+        title = "Findings of the round before, of all reviewers"
+        earlier = (*earlier, *findings_section(title, before, fix_answers(context)))
     return briefs.reviewer(
         call.dispatch_id,
         perspective,
         scope,
         min(call.visit, 2),
         change=_change(context, tip) if scope is ReviewScope.CODE else None,
-        earlier=() if page is None else (page.decode(),),
+        earlier=earlier,
     )
 
 
 def _change(context: FeatureContext, tip: str) -> str:
     trees = context.repository.tree_of(context.order.base_commit), context.repository.tree_of(tip)
     return change_text(context.shadow, *trees)
+
+
+def _concerns(context: FeatureContext) -> tuple[str, ...]:
+    """Return the concerns that the intake agent raised about the request."""
+    intake = intake_return(context)
+    return tuple(
+        f"{each.severity.value}: {each.title}. {each.description} Recommended: {each.recommendation}"
+        for each in (intake.concerns if intake is not None else ())
+    )
+
+
+_COUNTS = ("retries", "failed-steps", "evaluations", "missing-information")
+
+
+def _knowledge(context: FeatureContext, briefs: FeatureBriefs, dispatch_id: str) -> Brief:
+    state = context.state()
+    failed = {name: [each.attempt for each in task.attempts if each.reason] for name, task in state.tasks.items()}
+    return briefs.knowledge(
+        dispatch_id,
+        summary=summary_of(state),
+        findings=_left_open(context),
+        failing={name: FailedAttempt(context, name, last[-1]).sections() for name, last in failed.items() if last},
+        counts="\n\n".join(_counts(context)),
+    )
+
+
+def _counts(context: FeatureContext) -> Iterator[str]:
+    """Yield what the ledger says about the calls of a run, one paragraph for each query that finds something."""
+    for query in (BY_NAME[name] for name in _COUNTS):
+        rows = context.ledger.database.read(query.sql, [context.run_id])
+        lines = (
+            "- " + ", ".join(f"{name} {cell}" for name, cell in zip(query.columns, row, strict=True)) for row in rows
+        )
+        if rows:
+            yield "\n".join((f"{query.about}:", *lines))
 
 
 def summary_of(state: FeatureState) -> str:

@@ -24,6 +24,7 @@ from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
+from fairwitness.rules.feature_paths import BEGINS_ON
 from fairwitness.rules.fold_feature import fold_feature
 from fairwitness.runs.dispatch.transcript import keep
 from fairwitness.runs.shared.log import FoldedState, RunLog
@@ -113,6 +114,7 @@ def write_beginning(context: FeatureContext, budget: BudgetTable) -> None:
         base_commit=order.base_commit,
         baseline_tag=order.baseline_tag,
         settings_hash=order.settings_hash,
+        path=BEGINS_ON[order.policy.path],
     )
     seen = context.observation(ORDER, ORDER, context.run_id, {"order": order.plain(), "budget": budget.plain()})
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import Phase
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.common.vocabulary import Risk, Severity, Size, worst_severity
 from fairwitness.contracts.feature.events import DispatchStatus
 from fairwitness.contracts.feature.facts import (
@@ -29,6 +30,7 @@ from fairwitness.contracts.feature.state import DispatchState, FeatureState
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.criteria import required_checks
 from fairwitness.rules.feature_events import Raised, call_of, visit_of
+from fairwitness.rules.feature_paths import path_of_review
 from fairwitness.rules.feature_routes import GATE_OF
 from fairwitness.rules.review import STEP_OF
 from fairwitness.runs.dispatch.records import ended
@@ -40,6 +42,7 @@ from fairwitness.runs.feature.tasks import (
     TASKS,
     RecordedAttempt,
     TaskGraph,
+    files_of,
     graphs_of,
     is_waived,
     iteration_of,
@@ -133,11 +136,14 @@ def _evidence_facts(
         baseline=context.ledger.tally(context.run_id, task, Phase.BASELINE, number - 1),
         after=context.ledger.tally(context.run_id, task, Phase.AFTER, number),
         tree=None if done is None else done.tree,
-        required=() if document is None else required_checks(document, files, is_waived=is_waived(context, document)),
+        required=()
+        if document is None
+        else required_checks(document.task.acceptance_criteria, files, is_waived=is_waived(context, document)),
         ready=is_ready,
         check_runs=runs,
         baseline_runs=runs,
         failing=tuple(FailedAttempt(context, task, number).failing().items()),
+        planned=() if document is None or context.state().path is RunPath.FULL else files_of(document),
     )
 
 
@@ -158,6 +164,7 @@ def facts_of(context: FeatureContext) -> FeatureFacts:
     code = _review(context, state, ReviewScope.CODE, refused)
     return FeatureFacts(
         mode=state.mode,
+        path=state.path,
         step=step,
         calls=() if step is None else _calls(context, state, step, graphs, refused),
         concerns=None if raised is None else raised.worst,
@@ -303,6 +310,7 @@ def _review(context: FeatureContext, state: FeatureState, scope: ReviewScope, re
         round=min(round_, 2),
         tally=context.ledger.tally(context.run_id, review_subject(context, scope), Phase.REVIEW),
         reviewers=_facts(state, here, refused),
+        path=path_of_review(state, scope, round_),
     )
 
 

@@ -1,25 +1,30 @@
 """What the next attempt, and the planner, are told about an attempt that failed, from the ledger and the repository."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from fairwitness.contracts.agents.dispatch import PromptSection
 from fairwitness.contracts.feature.facts import Step
+from fairwitness.contracts.feature.state import AttemptState
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.git.call import GitFailed
 from fairwitness.rules.evidence_worth import ValuedRow
-from fairwitness.rules.retry_material import FailureCause, Material, causes_of, material_for
+from fairwitness.rules.retry_material import FailureCause, Material, causes_of
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.feature.context import FeatureContext
-from fairwitness.runs.feature.tasks import CRITERIA, RecordedAttempt, recorded_attempt
-from fairwitness.runs.shared.failed_proof import GONE, change_section, checks_section, failed_texts, proof_rows
-from fairwitness.runs.shared.sections import change_text, list_section, text_section
-from fairwitness.verify.failed_checks import CheckText, shorten
-
-_SINCE: Final = 40
-"""How many files are named that other tasks changed."""
+from fairwitness.runs.feature.tasks import RecordedAttempt, recorded_attempt
+from fairwitness.runs.shared.criteria import CRITERIA
+from fairwitness.runs.shared.retry_sections import (
+    change_between,
+    changed_since,
+    failed_subject,
+    failed_texts,
+    listed,
+    proof_rows,
+    retry_sections,
+)
+from fairwitness.verify.failed_checks import CheckText, shorten, spelled
 
 
 class FailedAttempt:
@@ -29,29 +34,44 @@ class FailedAttempt:
         self._context, self._task, self._number = context, task, number
         self._done: RecordedAttempt | None = recorded_attempt(context, task, number)
 
-    def sections(self, *, base: str | None = None, conflicts: tuple[str, ...] = ()) -> tuple[PromptSection, ...]:
-        """Return the material that the table asks for; `base` is the commit that the next attempt starts from."""
+    def sections(self, *, base: str | None = None, conflicts: str = "") -> tuple[PromptSection, ...]:
+        """Return the material that the table asks for.
+
+        `base` is the commit that the next attempt starts from, `conflicts` the text of the conflicts in it.
+        """
         rows, judged = self._rows(), self._judged()
-        causes = causes_of(
-            rows,
-            unmet=any(each["met"] is False for each in judged),
-            unjudged=any(each["met"] is None for each in judged),
-        )
+        causes: tuple[FailureCause, ...] = (FailureCause.MERGE,)
+        if self._subject()[0] == self._task:
+            causes = causes_of(
+                rows,
+                unmet=any(each["met"] is False for each in judged),
+                unjudged=any(each["met"] is None for each in judged),
+            )
         if conflicts:
             causes = (*causes, FailureCause.CONFLICT)
-        made: Mapping[Material, Callable[[], tuple[PromptSection, ...]]] = {
-            Material.CHECKS: lambda: checks_section(self._texts(rows)),
-            Material.CRITERIA: lambda: list_section("Criteria that the last attempt did not meet", self._criteria()),
-            Material.VERIFIER: lambda: text_section("What the verifier said about it", self._verifier()),
-            Material.DIFF: lambda: change_section(self._diff()),
-            Material.HISTORY: lambda: list_section("Earlier attempts", self._history()),
-            Material.SINCE: lambda: list_section("Files that other tasks changed since then", self._since(base)),
-            Material.CONFLICT: lambda: list_section("Files in conflict, with conflict markers", conflicts),
-        }
-        return tuple(section for material in material_for(causes) for section in made[material]())
+        return retry_sections(
+            causes,
+            {
+                Material.CHECKS: lambda: spelled(self._texts(rows)),
+                Material.CRITERIA: lambda: listed(self._criteria()),
+                Material.VERIFIER: self._verifier,
+                Material.DIFF: self._diff,
+                Material.HISTORY: lambda: listed(self._history()),
+                Material.SINCE: lambda: self._since(base),
+                Material.CONFLICT: lambda: conflicts,
+            },
+        )
 
     def _rows(self) -> tuple[ValuedRow, ...]:
-        return proof_rows(self._context.ledger, self._context.run_id, self._task, self._number)
+        return proof_rows(self._context.ledger, self._context.run_id, *self._subject())
+
+    def _subject(self) -> tuple[str, int]:
+        reason = next((each.reason for each in self._attempts() if each.attempt == self._number), None) or ""
+        return failed_subject(self._context.ledger, self._context.run_id, self._task, self._number, reason)
+
+    def _attempts(self) -> tuple[AttemptState, ...]:
+        known = self._context.state().tasks.get(self._task)
+        return () if known is None else tuple(known.attempts)
 
     def failing(self) -> dict[str, str]:
         """Return why checks of the attempt failed: the first failing test, or the reason of an unmet criterion."""
@@ -64,7 +84,7 @@ class FailedAttempt:
 
     def _texts(self, rows: tuple[ValuedRow, ...]) -> tuple[CheckText, ...]:
         context = self._context
-        return failed_texts(context.ledger, context.kept, context.run_id, self._task, rows)
+        return failed_texts(context.ledger, context.kept, context.run_id, self._subject()[0], rows)
 
     def _judged(self) -> list[dict[str, Any]]:
         found = self._conclusion()
@@ -92,23 +112,14 @@ class FailedAttempt:
         if self._done is None:
             return ""
         try:
-            return change_text(self._context.shadow, self._context.repository.tree_of(self._done.base), self._done.tree)
+            base = self._context.repository.tree_of(self._done.base)
         except GitFailed:
-            return GONE
+            base = self._done.base
+        return change_between(self._context.shadow, base, self._done.tree)
 
     def _history(self) -> tuple[str, ...]:
-        known = self._context.state().tasks.get(self._task)
-        return tuple(
-            f"attempt {each.attempt}: {each.reason}" for each in (known.attempts if known else ()) if each.reason
-        )
+        return tuple(f"attempt {each.attempt}: {each.reason}" for each in self._attempts() if each.reason)
 
-    def _since(self, base: str | None) -> tuple[str, ...]:
-        if base is None or self._done is None or base == self._done.base:
-            return ()
-        tree_of = self._context.repository.tree_of
-        try:
-            paths = [file.path for file in self._context.shadow.diff(tree_of(self._done.base), tree_of(base))]
-        except GitFailed:
-            return ()
-        more = [f"and {len(paths) - _SINCE} more"] if len(paths) > _SINCE else []
-        return (*paths[:_SINCE], *more)
+    def _since(self, base: str | None) -> str:
+        before = None if self._done is None else self._done.base
+        return changed_since(self._context.repository, self._context.shadow, before, base)

@@ -78,7 +78,7 @@ def open_question(context: FeatureContext) -> ApprovalRequest | None:
 def _context(context: FeatureContext, gate: HumanGate) -> str:
     match gate:
         case HumanGate.REQUEST_PUSHBACK:
-            return "\n".join(_intake(context))
+            return "\n".join(said_at_intake(context))
         case HumanGate.RESEARCH:
             return "\n".join(_research(context))
         case HumanGate.SPEC_PUSHBACK:
@@ -89,15 +89,23 @@ def _context(context: FeatureContext, gate: HumanGate) -> str:
             return "\n".join(_plan(context))
 
 
-def _intake(context: FeatureContext) -> list[str]:
-    state = context.state()
-    for id_, dispatch in reversed(tuple(state.dispatches.items())):
+def intake_return(context: FeatureContext) -> IntakeReturn | None:
+    """Return the last answer of the intake agent, if there is one."""
+    for id_, dispatch in reversed(tuple(context.state().dispatches.items())):
         done = ended(context.ledger, context.run_id, id_) if dispatch.step == Step.SETUP.value else None
         said = None if done is None else done.answer(IntakeReturn)
         if said is not None:
-            concerns = [f"{each.severity.value}: {each.title}. {each.recommendation}" for each in said.concerns]
-            return [f"Understood as: {said.understanding}", *concerns]
-    return []
+            return said
+    return None
+
+
+def said_at_intake(context: FeatureContext) -> list[str]:
+    """Return how the intake agent understood the request, and its concerns."""
+    said = intake_return(context)
+    if said is None:
+        return []
+    concerns = [f"{each.severity.value}: {each.title}. {each.recommendation}" for each in said.concerns]
+    return [f"Understood as: {said.understanding}", *concerns]
 
 
 def _research(context: FeatureContext) -> list[str]:

@@ -88,7 +88,7 @@ def _self_check(report: ImplementationReport, after: Tally) -> Iterator[str]:
     }
     check = report.agent_output.payload.self_check
     green = {name for name, passed in _claimed(check).items() if passed}
-    if check.ide_diagnostics.errors == 0:
+    if check.ide_diagnostics is not None and check.ide_diagnostics.errors == 0:
         green |= {"ide-diagnostics", "syntax-check"}
     for name in sorted(green & red):
         yield f"the report says that {name} passed after the change; it failed when Fair Witness ran it"

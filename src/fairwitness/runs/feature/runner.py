@@ -61,7 +61,7 @@ class FeatureRunner:
         tip, left = self._merges.settled_tip(target), self._last_tip()
         if tip != left:
             raise NotReady(
-                f"somebody moved {target} from {left[:12]} to {tip[:12]}",
+                f"{target} was moved from {left[:12]} to {tip[:12]} by another process",
                 next_step=f"git branch -f {target} {left[:12]}, then: fairwitness resume {self.context.run_id}",
             )
         return tip

@@ -4,7 +4,6 @@ The gates that decide about the run also decide whether an attempt is merged. Th
 an agent says.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,14 @@ from fairwitness.contracts.common.vocabulary import CompletionStatus, Workflow
 from fairwitness.contracts.feature.facts import Step
 from fairwitness.contracts.feature.implementation import ImplementationReport
 from fairwitness.contracts.feature.plan import TaskDocument
+from fairwitness.contracts.feature.review import ReviewScope
 from fairwitness.contracts.feature.verification import VerificationReport
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Candidate, Proof, Worked
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import bounded
+from fairwitness.rules.findings import RaisedFinding
 from fairwitness.rules.gates import is_verified, task_gates
-from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
+from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.feature.answers import store
 from fairwitness.runs.feature.briefs import FeatureBriefs
@@ -28,12 +29,13 @@ from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.evidence import AttemptEvidence
 from fairwitness.runs.feature.facts import attempt_facts
 from fairwitness.runs.feature.failed_attempts import FailedAttempt
+from fairwitness.runs.feature.findings import answer_problems, findings_section, open_design_findings, open_findings
 from fairwitness.runs.feature.tasks import FIX_NODE, RecordedAttempt, TaskGraph, note_attempt, task_of, writes_of
 from fairwitness.runs.graph.agent_work import worked
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
 from fairwitness.runs.graph.runner import ExclusiveTargetGraph
-from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.sections import list_section
+from fairwitness.runs.shared.agent_calls import AgentCaller, with_check
+from fairwitness.runs.shared.conflicts import conflict_section, conflict_text
 
 _SUMMARY = 60
 
@@ -48,25 +50,36 @@ class TaskImplementer:
         """Call the implementer, and again after a transient failure; each try starts with the same files."""
         brief = await run_blocking(self._brief, order, prepared, _id(Step.IMPLEMENT, order))
         position = _position(Step.IMPLEMENT, order)
-        done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered)
+        equip = with_check(self._objections) if order.node == FIX_NODE and order.conflict is None else None
+        done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered, equip=equip)
         if done.outcome.status is OutcomeStatus.OK and order.conflict is None:
             await run_blocking(store, self._context, Role.IMPLEMENTER, order.node, done)
         return worked(done, _unfinished, bounded(self._title(order.node), _SUMMARY))
 
     def _brief(self, order: AttemptOrder, prepared: AttemptStart, dispatch_id: str) -> Brief:
-        context = self._context
+        context, known = self._context, open_design_findings(self._context)
         if order.node == FIX_NODE:
-            return self._briefs.fixer(dispatch_id, self._graph.findings, self._graph.writes)
-        return self._briefs.implementer(dispatch_id, task_of(context, order.node), before=self._before(order, prepared))
+            found = findings_section("Findings", self._found())
+            return self._briefs.fixer(dispatch_id, found, self._graph.writes, known=known)
+        before = self._before(order, prepared)
+        return self._briefs.implementer(dispatch_id, task_of(context, order.node), before=before, findings=known)
+
+    def _found(self) -> tuple[RaisedFinding, ...]:
+        """Return the findings that the fix has to answer."""
+        return open_findings(self._context, ReviewScope.CODE)
+
+    def _objections(self, answer: dict[str, Any]) -> tuple[str, ...]:
+        return answer_problems(self._found(), ImplementationReport.model_validate(answer))
 
     def _before(self, order: AttemptOrder, prepared: AttemptStart) -> tuple[PromptSection, ...]:
         """Return what is known of the attempt before this one, and the conflicts that this one starts with."""
         told = self._context.state().tasks.get(order.node)
         failed = [each.attempt for each in (told.attempts if told else ()) if each.reason]
+        conflicts = conflict_text(self._context.repository, order, prepared)
         if not failed:
-            return list_section("Files in conflict, with conflict markers", prepared.conflicts)
+            return conflict_section(conflicts)
         last = FailedAttempt(self._context, order.node, failed[-1])
-        return last.sections(base=prepared.base, conflicts=prepared.conflicts)
+        return last.sections(base=prepared.base, conflicts=conflicts)
 
     def _title(self, node: str) -> str:
         if node == FIX_NODE:
@@ -120,6 +133,7 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         attempt = await run_blocking(note_attempt, context, order.node, order.attempt, prepared.base, candidate.commit)
         if order.node == FIX_NODE:
             await run_blocking_stoppable(lambda stop: evidence.run(order, attempt, declared=None, stop=stop))
+            await run_blocking(evidence.measure, order, attempt)  # a fix that changes nothing repairs nothing
             return await run_blocking(self._judged, order, None)
         document = await run_blocking(task_of, context, order.node)
         await run_blocking_stoppable(lambda stop: evidence.run(order, attempt, declared=writes_of(document), stop=stop))
@@ -148,10 +162,7 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
         def objections(answer: dict[str, Any]) -> tuple[str, ...]:
             return evidence.objections(attempt, document, VerificationReport.model_validate(answer))
 
-        def equip(_brief: Brief, context: DispatchContext, deps: DispatchDeps) -> tuple[DispatchContext, DispatchDeps]:
-            return context, replace(deps, check=objections)
-
-        position = _position(Step.VERIFY, order)
+        position, equip = _position(Step.VERIFY, order), with_check(objections)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered, equip=equip)
         report = done.answer(VerificationReport)
         if report is not None:

@@ -8,25 +8,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fairwitness.contracts.common.vocabulary import Size
-from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind, GateChoice, HumanGate
+from fairwitness.contracts.feature.facts import ChangedFile, GateChoice, HumanGate
 from fairwitness.contracts.feature.plan import PlanOutput, TaskDocument
 from fairwitness.contracts.feature.state import FeatureState
 from fairwitness.contracts.forge.dag import Dag, DagMetadata, DagNode, NodeState, NodeType
 from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.git.changes import FileChange
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.feature_plan import is_test_file
 from fairwitness.rules.risk import is_configuration, is_documentation
 from fairwitness.rules.tool_policy import path_problem
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.graph.log import GRAPH, plain_graph
+from fairwitness.runs.shared.criteria import changed_files
 
 TASKS, FIX = "tasks", "fix"
 FIX_NODE = "task-00"
 """The single node of a graph that repairs what a code review found; planners count from 1."""
 ATTEMPT = "attempt"
-CRITERIA = "criteria"
-"""The kind of observation that holds what was concluded about the criteria of an attempt."""
 
 
 class TaskGraph(NamedTuple):
@@ -38,6 +36,7 @@ class TaskGraph(NamedTuple):
     """The iteration of the plan; for a fix, the round of the review it follows."""
     nodes: tuple[str, ...]
     findings: tuple[str, ...]
+    """For a fix, the ids of the findings that it has to answer."""
     writes: tuple[str, ...]
     """What its nodes may write, if they say so."""
     life: int
@@ -210,14 +209,6 @@ def note_attempt(context: FeatureContext, task: str, number: int, base: str, hea
     return RecordedAttempt(base, head, tree, files)
 
 
-def changed_files(changes: Sequence[FileChange]) -> tuple[ChangedFile, ...]:
-    """Return the change of each file; a rename is a deletion and an addition."""
-    words = {"A": ChangeKind.ADDED, "D": ChangeKind.DELETED}
-    return tuple(
-        ChangedFile(path=change.path, change=words.get(change.status, ChangeKind.MODIFIED)) for change in changes
-    )
-
-
 _WILD: Final = "*?"
 
 
@@ -229,12 +220,17 @@ def writes_of(document: TaskDocument) -> tuple[str, ...]:
 
     A name with a wildcard is not a file: its risk colour would say nothing about the files it allows.
     """
-    named = tuple(file.path for file in document.task.relevant_context.files_to_modify or ())
-    files = tuple(dict.fromkeys(path for path in named if _is_file(path)))
+    files = files_of(document)
     if any(is_test_file(path) for path in files):
         return files
     tests = (f"**/{name}" for path in files for name in _test_names(path))
     return tuple(dict.fromkeys((*files, *tests)))
+
+
+def files_of(document: TaskDocument) -> tuple[str, ...]:
+    """Return the files that a task names."""
+    named = (file.path for file in document.task.relevant_context.files_to_modify or ())
+    return tuple(dict.fromkeys(path for path in named if _is_file(path)))
 
 
 def _is_file(path: str) -> bool:

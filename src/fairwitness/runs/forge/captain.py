@@ -13,14 +13,12 @@ from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
 from fairwitness.runs.forge.change_requests import extend, give_up
-from fairwitness.runs.forge.log import ForgeLog
+from fairwitness.runs.forge.log import NOBODY, ForgeLog
 from fairwitness.runs.forge.plan_files import approve, plan_of, plan_problems, write_plan
 from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
-NOBODY: Final = "fairwitness (autonomous run)"
-"""The approver if no person takes part."""
 NO_PLAN: Final = "no-plan"
 MOST_REFUSALS: Final = 2
 """How often the captain's additions may be refused."""

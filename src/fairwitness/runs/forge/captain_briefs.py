@@ -113,10 +113,14 @@ class CaptainBriefs:
             role=Role.CAPTAIN,
             instance=request_instance(cr_id),
             task=f"Answer change request {cr_id}: say in `overlay` what it adds to the plan, or why it is `rejected`."
-            f" `crId` is {cr_id}; `appliedAt` may be any time, the program sets it. Nobody can be asked.",
+            " Nobody can be asked.",
             parameters={"mode": REPLAN},
             inputs=tuple(self._current_plan(state)),
-            known={"dag": None},  # the current graph does not change
+            known={
+                "dag": None,  # the current graph does not change
+                "overlay.crId": cr_id,
+                "overlay.appliedAt": spell(self._log.clock()),
+            },
         )
 
     def _current_plan(self, state: RequestState) -> Iterator[PromptSection]:

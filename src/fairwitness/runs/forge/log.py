@@ -7,6 +7,7 @@ approved, because a person may have edited them.
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 from fairwitness.contracts.common.budgets import BudgetTable
 from fairwitness.contracts.common.events import EventData
@@ -35,6 +36,9 @@ from fairwitness.rules.next_forge_move import ForgeProgress, forge_progress
 from fairwitness.runs.graph.log import GRAPH, GraphLog, plain_graph
 
 ORDER, BUDGET, PROPOSAL, DOCUMENT, SPEC = "order", "budget", "proposal", "document", "spec"
+
+NOBODY: Final = "fairwitness (autonomous run)"
+"""The approver if no person takes part."""
 
 REVIEWING = frozenset({"plan.proposed", "plan.approved", "plan.returned", "captain.message", "run.failed"})
 """The events that change which plan is under review, or whether one is."""
@@ -146,6 +150,11 @@ class ForgeLog(GraphLog):
 
         self._review(write)
         killpoint("forge.sealed")
+
+    def is_approved_by_person(self) -> bool:
+        """Return whether a person approved the plan."""
+        events = self.ledger.events(self.run_id)
+        return any(event.type == "plan.approved" and event.data["actor"] != NOBODY for event in events)
 
     def give_back(self, actor: str, feedback: str, *, answers: int | None = None) -> None:
         """Return the plan to the captain; `answers` is the interview round that this answers."""

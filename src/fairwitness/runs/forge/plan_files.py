@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fairwitness.contracts.catalog import BY_NAME
+from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.problems import Path, Problem, spell_path
 from fairwitness.contracts.forge.returns import CaptainReturn, SpecFile
 from fairwitness.contracts.graph.forge_order import ForgePlan
@@ -74,7 +74,7 @@ class _PlanOnDisk:
             if said != name:
                 expected = f"{name}, as its file is called"
                 yield Problem(where=("tasks", index, "id"), expected=expected, found=_said(said))
-        yield from problems_in(self.plain, BY_NAME["forge-captain-return"], strict=True)
+        yield from problems_in(self.plain, entry_of("forge-captain-return"), strict=True)
         dag = self.plain["dag"]
         if isinstance(dag, dict) and dag.get("runId") != self._layout.run_id:
             where = ("dag", "runId")

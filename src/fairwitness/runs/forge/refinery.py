@@ -61,8 +61,8 @@ def refinery_tools(
         )
         wanted.append(request)
         return (
-            f"noted as {request.id}, and pending: others decide. Return it under change_requests, too; the program "
-            "gives it its number in the run"
+            f"noted as {request.id}, and pending: others decide. It is part of your answer; the program gives it its "
+            "number in the run"
         )
 
     return {

@@ -19,11 +19,13 @@ from fairwitness.kit.json_text import render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.rules.next_forge_move import ForgeMove, ForgeMoveKind, next_move
-from fairwitness.runs.dispatch.blocking import run_blocking
+from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
+from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.files import ForgeFiles
+from fairwitness.runs.forge.joins import Joins, is_join_of
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import lock_specs
-from fairwitness.runs.forge.walkthroughs import changed_files, dispute, red_checks
+from fairwitness.runs.forge.walkthroughs import changed_files, dispute, fixes_of, red_checks
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.graph.runner import GraphRunner
 from fairwitness.store.artifacts import Store
@@ -60,6 +62,8 @@ class ForgeRunner(GraphRunner):
         run_id: str,
         work: AgentWork,
         prove: Prove,
+        criteria: TaskCriteria,
+        joins: Joins,
         *,
         captain: Captain | None = None,
         clock: Clock = system_clock,
@@ -67,6 +71,7 @@ class ForgeRunner(GraphRunner):
         """Create a runner; without a captain it can only carry out an approved plan."""
         super().__init__(repo, ledger, run_id, work, prove, clock=clock)
         self.log, self._captain = ForgeLog(ledger, run_id, clock=clock), captain
+        self._criteria, self._joins = criteria, joins
         self._store, self._layout = store, ForgeLayout(run_id)
         self._files = ForgeFiles(self.log, store, self._layout)
         self._refreshed, self._is_behind = 0.0, False
@@ -105,11 +110,20 @@ class ForgeRunner(GraphRunner):
         self._merges.settled_tip(begun.options.target)
 
     async def prove(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> Proof:
-        """Verify the candidate, then compare the worker's walkthrough with what was seen."""
+        """Verify the candidate, judge its criteria, and compare the walkthrough with what was seen."""
         proof = await super().prove(order, prepared, candidate)
+        unmet = await run_blocking_stoppable(lambda stop: self._criteria.judge(order, prepared, candidate, stop))
+        lost = await run_blocking(self._join_problems, order, prepared, candidate)
         if order.conflict is None:
             await run_blocking(self._dispute, order)
-        return proof
+        reasons = (*lost, *proof.reasons, *unmet)
+        return Proof(holds=not reasons, reasons=reasons)
+
+    def _join_problems(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> tuple[str, ...]:
+        if not is_join_of(self.log, order):
+            return ()
+        fixes = () if order.conflict is not None else fixes_of(self.log, order.node, order.attempt)
+        return self._joins.problems(order, prepared, candidate.tree, fixes)
 
     def _dispute(self, order: AttemptOrder) -> None:
         changed = changed_files(self.log, order.node, order.attempt)
@@ -150,10 +164,13 @@ class ForgeRunner(GraphRunner):
     def _checked(self, end: GraphEnd) -> GraphEnd:
         """Return the real end: if merged work is missing from the target, the run failed and the work is kept."""
         repository, left = self._repo.repository, self.last_tip()
-        if not end.completed or repository.is_ancestor(left, end.tip):
+        if not end.completed:
             return end
+        if repository.is_ancestor(left, end.tip):
+            lost = self._joins.lost_from(left)
+            return end.model_copy(update={"completed": False, "reason": "; ".join(lost)}) if lost else end
         kept = quarantine.keep(repository, self.run_id, "target", left)
-        reason = f"somebody took merged work out of the target; it is kept at {kept.ref}"
+        reason = f"merged work was removed from the target; it is kept at {kept.ref}"
         return end.model_copy(update={"completed": False, "reason": reason})
 
     def _write_events(self, events: Iterator[EventData]) -> None:

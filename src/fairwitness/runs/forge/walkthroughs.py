@@ -56,15 +56,25 @@ def keep_walkthrough(
     order: AttemptOrder,
     walkthrough: Walkthrough,
     changed: Iterable[str],
+    fixes: Iterable[str] = (),
 ) -> None:
-    """Write the file of an attempt and record it, once; resolving a conflict leaves no walkthrough."""
+    """Write the file of an attempt and record it, once; resolving a conflict leaves no walkthrough.
+
+    `fixes` are the files that a refinery says it mended beside its conflicts.
+    """
     if order.conflict is not None:
         return
     path = layout.walkthrough(order.node, order.attempt)
     store.create(path, readable(walkthrough).encode())
     killpoint("forge.walkthrough.stored")
     files = sorted(set(changed))
-    detail = {"attempt": order.attempt, "document": walkthrough.plain(), "changed": files, "path": path}
+    detail = {
+        "attempt": order.attempt,
+        "document": walkthrough.plain(),
+        "changed": files,
+        "path": path,
+        "fixes": [*fixes],
+    }
     events = _walkthrough_events(log, order, walkthrough, files, path)
     record_once(log, _key(order.node, order.attempt), WALKTHROUGH, order.node, detail, events)
     killpoint("forge.walkthrough")
@@ -109,9 +119,10 @@ def dispute(log: ForgeLog, order: AttemptOrder, changed: Collection[str], red: C
 
 
 def red_checks(ledger: Ledger, run_id: str, task: str, round_: int) -> frozenset[str]:
-    """Return the names of the checks that failed on the tree of a round."""
+    """Return the names of the project's checks that failed on the tree of a round; criteria are judged elsewhere."""
     rows = latest(ledger.tally(run_id, task, Phase.AFTER, round_).rows)
-    return frozenset(row.check_name for row in rows if proof_of(row) is Evidence.FAILED)
+    names = {row.check_name for row in rows if proof_of(row) is Evidence.FAILED}
+    return frozenset(name for name in names if not name.startswith("ac-"))
 
 
 def walkthrough_of(log: ForgeLog, node: str, attempt: int) -> Walkthrough | None:
@@ -124,6 +135,12 @@ def changed_files(log: ForgeLog, node: str, attempt: int) -> tuple[str, ...]:
     """Return the files that an attempt changed, as recorded with its walkthrough."""
     kept = _kept(log, node, attempt)
     return () if kept is None else kept.changed
+
+
+def fixes_of(log: ForgeLog, node: str, attempt: int) -> tuple[str, ...]:
+    """Return the files that a refinery says it mended."""
+    row = log.ledger.observation(log.run_id, _key(node, attempt))
+    return () if row is None else tuple(map(str, row.detail.get("fixes", ())))
 
 
 def last_walkthrough(log: ForgeLog, node: str) -> KeptWalkthrough | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
@@ -15,22 +16,43 @@ from fairwitness.contracts.forge.returns import RefineryReturn, WorkerReturn
 from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Worked
 from fairwitness.errors import UsageError
+from fairwitness.git.repository import Repository
+from fairwitness.kit.clock import spell
+from fairwitness.kit.text import bounded
 from fairwitness.ledger.record import Record
 from fairwitness.rules.helper_limits import ROLE_OF
+from fairwitness.rules.retry_material import FailureCause, Material, causes_of
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking
+from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, SpawningAgent, helper_tools, spec_sections
+from fairwitness.runs.forge.joins import Joins
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrough
 from fairwitness.runs.graph.agent_work import EVERYTHING, STEP, worked
+from fairwitness.runs.graph.attempts import start_of
+from fairwitness.runs.graph.log import failures_of
 from fairwitness.runs.shared.agent_calls import AgentCaller
-from fairwitness.runs.shared.failed_proof import failed_proof
+from fairwitness.runs.shared.conflicts import conflict_text
+from fairwitness.runs.shared.retry_sections import (
+    changed_since,
+    failed_subject,
+    failed_texts,
+    listed,
+    proof_rows,
+    proven_change,
+    retry_sections,
+)
+from fairwitness.runs.shared.sections import list_section
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
+from fairwitness.verify.failed_checks import spelled
 
 WANTED = "wanted"
 """The kind of observation that holds a refinery's change requests by tool, whatever it returned."""
+_SUBJECT = 60
+"""The most characters of a commit's subject."""
 _SOLVE = "Two changes of the same files do not fit together. Settle the conflict so that both keep what they do."
 
 
@@ -42,9 +64,13 @@ class ForgeWorker:
         caller: AgentCaller,
         log: ForgeLog,
         store: Store,
+        repository: Repository,
+        criteria: TaskCriteria,
+        joins: Joins,
     ) -> None:
         """`store` holds the run's own files."""
-        self._caller, self._log, self._store = caller, log, store
+        self._caller, self._log, self._store, self._repository = caller, log, store, repository
+        self._criteria, self._joins = criteria, joins
         self._layout = ForgeLayout(log.run_id)
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
@@ -59,12 +85,26 @@ class ForgeWorker:
             wanted: list[ChangeRequest] = []
             own = replace(attempt, base_tree=deps.base_tree)
             given = self._given(own, SpawningAgent(role, instance, 0), deps, wanted)
-            return self._beside(brief, context, wanted), replace(deps, sources={**deps.sources, **given})
+            equipped = replace(deps, sources={**deps.sources, **given}, check=objections)
+            return self._beside(brief, context, wanted), equipped
+
+        def objections(answer: dict[str, Any]) -> tuple[str, ...]:
+            if order.conflict is not None:
+                return ()
+            joined = self._joins.objections(order, prepared, folder, answer) if role is Role.REFINERY else ()
+            return (*joined, *self._criteria.objections(order, prepared, folder, answer))
 
         position = DispatchPosition(STEP, task=order.node, attempt=order.attempt)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, equip=equip)
         await run_blocking(self._keep, order, role, done)
-        return worked(done, partial(_unfinished, role))
+        return worked(done, partial(_unfinished, role), await run_blocking(self._subject, order, node))
+
+    def _subject(self, order: AttemptOrder, node: DagNode) -> str | None:
+        """Return the subject of the attempt's commit: the title of the task, or what a refinery joins."""
+        task = self._criteria.task(order.node)
+        if task is not None:
+            return bounded(task.title, _SUBJECT)
+        return bounded(f"join {', '.join(node.dependencies)}", _SUBJECT) if node.type is NodeType.REFINERY else None
 
     def _node(self, name: str) -> DagNode:
         _, dag = self._log.effective()
@@ -89,6 +129,7 @@ class ForgeWorker:
                 "walkthrough.task_id": order.node,
                 "walkthrough.branch": order.branch,
                 "walkthrough.base_ref": order.target,
+                **(_asked_by(order.node, spell(self._log.clock())) if role is Role.REFINERY else {}),
             },
         )
 
@@ -96,22 +137,44 @@ class ForgeWorker:
         self, order: AttemptOrder, prepared: AttemptStart, node: DagNode, role: Role
     ) -> Iterator[PromptSection]:
         yield PromptSection(title=f"Task {order.node}", text=self._log.document(order.node))
+        if order.conflict is None and role is not Role.REFINERY:
+            yield from list_section(
+                "How the command of a criterion may begin (`walkthrough.evidence`)", self._criteria.commands(prepared)
+            )
         if role is Role.REFINERY:
             yield PromptSection(title="Branches that were joined, in this order", text=_joined(order, node))
-        if prepared.conflicts:
-            yield PromptSection(title="Files with conflict marks", text="\n".join(prepared.conflicts))
-        before = self._log.last_error(order.node)
-        if order.attempt > 1 and before is not None:
-            yield PromptSection(title="What happened to the attempt before", text=before)
-            known = self._caller.context
-            yield from failed_proof(
-                known.ledger, known.store, known.shadow, order.run_id, order.node, order.attempt - 1
-            )
+        yield from self._before(order, prepared)
         yield from spec_sections(self._log)
         for name in dict.fromkeys((*(member.node for member in order.includes), *node.dependencies)):
             kept = last_walkthrough(self._log, name) if name in node.dependencies or role is Role.REFINERY else None
             if kept is not None:
                 yield PromptSection(title=f"Walkthrough of {name}", text=kept.text)
+
+    def _before(self, order: AttemptOrder, prepared: AttemptStart) -> tuple[PromptSection, ...]:
+        """Return what is known of the attempt before this one, and the conflicts that this one starts with."""
+        known = self._caller.context
+        failures = failures_of(known.ledger, order.run_id, order.node)
+        conflicts = conflict_text(self._repository, order, prepared)
+        causes: tuple[FailureCause, ...] = (FailureCause.CONFLICT,) if conflicts else ()
+        if not failures:
+            return retry_sections(causes, {Material.CONFLICT: lambda: conflicts})
+        last, reason = failures[-1]
+        task, round_ = failed_subject(known.ledger, order.run_id, order.node, last, reason)
+        rows = proof_rows(known.ledger, order.run_id, task, round_)
+        began = start_of(known.ledger, order.run_id, order.node, last)
+        causes += (FailureCause.MERGE,) if task != order.node else causes_of(rows, unmet=False, unjudged=False)
+        return retry_sections(
+            causes,
+            {
+                Material.CHECKS: lambda: spelled(failed_texts(known.ledger, known.store, order.run_id, task, rows)),
+                Material.DIFF: lambda: proven_change(known.ledger, known.shadow, order.run_id, order.node, last),
+                Material.HISTORY: lambda: listed(f"attempt {number}: {why}" for number, why in failures),
+                Material.SINCE: lambda: changed_since(
+                    self._repository, known.shadow, began.base if began else None, prepared.base
+                ),
+                Material.CONFLICT: lambda: conflicts,
+            },
+        )
 
     def _attempt_context(
         self, order: AttemptOrder, prepared: AttemptStart, folder: Path, scope: Scope
@@ -160,7 +223,8 @@ class ForgeWorker:
         answer = _returned(role, done)
         if answer is not None:
             changed = [each.path for each in done.changed]
-            keep_walkthrough(self._log, self._store, self._layout, order, answer.walkthrough, changed)
+            fixes = [each.path for each in answer.fixes] if isinstance(answer, RefineryReturn) else ()
+            keep_walkthrough(self._log, self._store, self._layout, order, answer.walkthrough, changed, fixes)
         if role is Role.REFINERY and done.outcome.status is not OutcomeStatus.REFUSED:
             asked = self._asked_for(done)
             if asked:
@@ -175,6 +239,11 @@ class ForgeWorker:
         row = self._log.ledger.observation(self._log.run_id, f"{WANTED}:{done.dispatch_id}")
         by_tool = [] if row is None else [ChangeRequest.model_validate(each) for each in row.detail["requests"]]
         return [*asked, *(request for request in by_tool if request.title not in titles)]
+
+
+def _asked_by(node: str, now: str) -> dict[str, str]:
+    """Return what a refinery cannot know about its own change requests."""
+    return {"change_requests[].emitted_by": node, "change_requests[].emitted_at": now}
 
 
 def _role(node: DagNode, order: AttemptOrder) -> Role:

@@ -74,7 +74,7 @@ class AttemptRunner:
         tip = self._repo.worktrees.tip(worktree)
         if tip is None or (tip != prepared.start and not self._is_ours(tip, prepared.start, message)):
             raise GitFailed(
-                f"{worktree.branch} was moved by somebody else" if tip else f"{worktree.branch} was removed",
+                f"{worktree.branch} was moved by another process" if tip else f"{worktree.branch} was removed",
                 next_step="leave the branches of a running run alone; its commits are kept",
             )
         if tip == prepared.start:
@@ -143,6 +143,12 @@ class AttemptRunner:
             tree=self._repo.repository.tree_of(prepared.start),
             observed_at=spell(self._clock()),
         )
+
+
+def start_of(ledger: Ledger, run_id: str, node: str, attempt: int) -> AttemptStart | None:
+    """Return what an attempt started from, or None if it did not start."""
+    row = ledger.observation(run_id, f"{PREPARED}:{node}:{attempt}")
+    return None if row is None else recorded(AttemptStart, row)
 
 
 def _sub(order: AttemptOrder) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from fairwitness.contracts.common.events import Envelope, EventData
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.common.vocabulary import Workflow
-from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeType
+from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState, NodeType
 from fairwitness.contracts.forge.events import OverlayApplied, OverlayRefused, PlanApproved, PlanProposed, RunCreated
 from fairwitness.contracts.forge.status import DagStatus
 from fairwitness.contracts.graph.orders import GraphOptions, GraphPlan
@@ -26,6 +26,8 @@ from fairwitness.rules.graph_run import MOVING, GraphRun
 from fairwitness.runs.shared.log import RunLog
 
 GRAPH, OVERLAY = "graph", "overlay"
+
+_FAILED = (NodeState.FAILED.value, NodeState.STALE.value)
 
 
 class StoredGraph(NamedTuple):
@@ -53,6 +55,13 @@ def plain_graph(
         "documents": dict(documents),
         "settings": dict(settings),
     }
+
+
+def failures_of(ledger: Ledger, run_id: str, node: str) -> tuple[tuple[int, str], ...]:
+    """Return the number of each failed attempt at a node, in any graph of a run, and why it failed."""
+    rows = (event.data for event in ledger.events(run_id) if event.type == "node.changed")
+    own = [row for row in rows if row["nodeId"] == node and row["newStatus"] in _FAILED and row.get("reason")]
+    return tuple({int(row["attemptId"]): str(row["reason"]) for row in own}.items())
 
 
 class GraphLog(RunLog):
@@ -144,10 +153,6 @@ class GraphLog(RunLog):
         raise UsageError(
             f"nothing says what {node} is about", next_step=f"give the plan of {self.run_id} a document for it"
         )
-
-    def last_error(self, node: str) -> str | None:
-        """Return why the previous attempt failed."""
-        return self.run().nodes[node].lastError
 
     def last_tip(self) -> str:
         """Return where the last merge left the target, or the base commit if nothing was merged."""

@@ -41,14 +41,11 @@ class MergeRunner:
     def settled_tip(self, target: str) -> str:
         """Do what `tip` does, blocking."""
         ref = f"refs/heads/{target}"
-        tip = self._repo.repository.ref(ref)
-        if tip is not None:
-            return tip
-        left = self._last_tip()
-        if not move_ref(self._repo.repository, ref, left, None, why="target"):
-            return self.settled_tip(target)
-        killpoint("graph.target")
-        return left
+        while (tip := self._repo.repository.ref(ref)) is None:
+            if move_ref(self._repo.repository, ref, left := self._last_tip(), None, why="target"):
+                killpoint("graph.target")
+                return left
+        return tip
 
     async def stack(self, order: MergeOrder) -> Stack:
         """Stack the batch on top of the target without moving the target."""
@@ -62,7 +59,7 @@ class MergeRunner:
         if not repository.is_ancestor(left, onto):
             kept = quarantine.keep(repository, self._run_id, f"target-{order.batch}", left)
             halt = (
-                f"somebody took merged work out of {order.target}; it is kept at {kept.ref} "
+                f"merged work was removed from {order.target}; it is kept at {kept.ref} "
                 f"(git branch -f {order.target} {left[:12]} puts it back)"
             )
             return Stack(

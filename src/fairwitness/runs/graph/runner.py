@@ -93,7 +93,9 @@ class ExclusiveTargetGraph(GraphRunner):
             return stack
         if await run_blocking(self._is_ours, stack.moved.expected, stack.moved.found):
             return stack  # a merge of this run whose end was not recorded
-        told = f"somebody moved {order.target} from {stack.moved.expected[:12]} to {stack.moved.found[:12]}"
+        told = (
+            f"{order.target} was moved from {stack.moved.expected[:12]} to {stack.moved.found[:12]} by another process"
+        )
         return stack.model_copy(update={"halt": told, "candidates": (), "clashes": ()})
 
     def _is_ours(self, left: str, found: str) -> bool:

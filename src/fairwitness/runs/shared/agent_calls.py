@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from fairwitness.agents.base import AnswerCheck
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.plain import one_line
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
@@ -28,11 +29,12 @@ from fairwitness.runs.dispatch.records import adopt
 from fairwitness.runs.dispatch.telemetry import status_of
 from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore
 from fairwitness.runs.shared.call_facts import call_facts
+from fairwitness.runs.shared.claimed_commands import claim_check
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 
 PUT_BACK: Final = "put-back"
 _FINAL = frozenset({OutcomeStatus.OVER_BUDGET, OutcomeStatus.CANCELLED})
-_TOLD = 5
+_TOLD = 20
 """How many problems of a failed try the next one is told."""
 
 DepsFor = Callable[[Role, str, Path, str], DispatchDeps]
@@ -41,6 +43,16 @@ with."""
 
 Equip = Callable[[Brief, DispatchContext, DispatchDeps], tuple[DispatchContext, DispatchDeps]]
 """Adds a workflow's own tools and records to one try of a call."""
+
+
+def with_check(check: AnswerCheck) -> Equip:
+    """Return what lets a check object to an agent's answer; the agent is then asked again once."""
+
+    def equip(_brief: Brief, context: DispatchContext, deps: DispatchDeps) -> tuple[DispatchContext, DispatchDeps]:
+        return context, replace(deps, check=check)
+
+    return equip
+
 
 _Try = Callable[[Brief, DispatchPosition, bool], Awaitable[Dispatched]]
 """One try; the last argument says whether one came before it."""
@@ -91,13 +103,15 @@ class AgentCaller:
         if errors:
             raise errors[0]
 
-    async def ask_once(self, brief: Brief, position: DispatchPosition, commit: str) -> Dispatched:
+    async def ask_once(
+        self, brief: Brief, position: DispatchPosition, commit: str, *, equip: Equip | None = None
+    ) -> Dispatched:
         """Call a read-only agent once in a checkout of a commit; files that it leaves there are discarded."""
         done = await run_blocking(adopt, self.context, brief)
         if done is not None:
             return done
         async with self._readers.at(commit) as worktree:
-            done = await self.dispatch(brief, position, worktree.folder, commit, is_fresh=True)
+            done = await self.dispatch(brief, position, worktree.folder, commit, is_fresh=True, equip=equip)
             if done.tree is None or done.tree != done.start_tree or done.byproducts:
                 worktree.mark_changed()
             return done
@@ -150,6 +164,8 @@ class AgentCaller:
         """Call one agent once in a folder; `is_fresh` if the folder was made after any earlier try."""
         context = self.context
         deps = replace(self.deps_for(brief.role, brief.instance, folder, base), is_fresh=is_fresh)
+        if deps.probe.kind != "acp":  # an external agent runs commands in a terminal of its own
+            deps = replace(deps, claims=claim_check(brief))
         if equip is not None:
             context, deps = equip(brief, context, deps)
         return await dispatch(context, self._roles[brief.role], brief, position, deps, stop=stop)
@@ -168,7 +184,7 @@ class AgentCaller:
             call = call_facts(brief.instance, number, status_of(done.outcome), done.outcome.cause)
             if not may_retry(call, self._retry):
                 return done
-            number, inputs = number + 1, (*brief.inputs, _failure(done))
+            number, inputs = number + 1, (*brief.inputs, failure_section(done))
 
     def _put_back(self, run_id: str, dispatch_id: str, folder: Path) -> str:
         """Restore a folder to its state before this dispatch, and return the tree that it replaces."""
@@ -206,7 +222,7 @@ class AgentCaller:
         killpoint("agent.put-back")
 
 
-def _failure(done: Dispatched) -> PromptSection:
+def failure_section(done: Dispatched) -> PromptSection:
     """Return what an agent is told about the try before: a retry without its reason fails the same way."""
     problems = done.outcome.problems[:_TOLD] or (done.outcome.status.value,)
     return PromptSection(title="Why the call before this one failed", text="\n".join(map(one_line, problems)))

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from fairwitness.agents.toolset.model import CommandEnvironment, ToolFailed
 from fairwitness.contracts.common.tools import POLICIES, Role, Tool
-from fairwitness.contracts.verify.checks import SHELL_LINE, CheckSpec, Discovered, Language, ReportFormat
+from fairwitness.contracts.verify.checks import LONG_S, CheckSpec, Discovered, Project
 from fairwitness.contracts.verify.report import VerifySubject
 from fairwitness.contracts.verify.results import Evidence, ItemOutcome, Ran
 from fairwitness.runs.dispatch import DispatchDeps
 from fairwitness.runs.dispatch.blocking import run_blocking_stoppable
+from fairwitness.runs.shared.shell_checks import project_of_line, shell_check
 from fairwitness.sandbox.checked_command import PATH
 from fairwitness.verify.cascade import project_of
 from fairwitness.verify.environment.model import Environment
-from fairwitness.verify.environment.resolve import toolchain
 from fairwitness.verify.failed_checks import lines_of
 from fairwitness.verify.folder_lock import locked_folder
 from fairwitness.verify.model import AGENT, CheckRequest, selected_ids
@@ -57,9 +57,11 @@ class AgentChecks:
         """Return the prepared environments of the projects, for the agent's own commands."""
         found = self._at_base
         environments = environments_of(self._deps, found.checks, on_progress=ignore_progress)
-        roots = {(spec.root, spec.language) for spec in found.checks}
-        projects = [project for project in found.projects if (project.root, project.language) in roots]
+        used = [self._project(spec, found) for spec in self._specs(found).values()]
+        projects = [project for project in found.projects if project in used]
         prepared = [environments.prepare(project, self._base_tree) for project in projects]
+        from fairwitness.verify.environment.resolve import toolchain
+
         chains = [toolchain(each, self._folder) for each in prepared if isinstance(each, Environment)]
         path = dict.fromkeys([folder for chain in chains for folder in chain.path] + PATH.split(":"))
         env: dict[str, str] = {}
@@ -73,8 +75,15 @@ class AgentChecks:
         return checks_at(self._deps.shadow, self._base_tree, self._deps.settings)
 
     def _specs(self, found: Discovered) -> dict[str, CheckSpec]:
-        lines = {name: _line(name, command) for name, command in self._lines.items()}
+        lines = {
+            name: shell_check(name, command, timeout_s=LONG_S, found_in="the settings of the run")
+            for name, command in self._lines.items()
+        }
         return {spec.id: spec for spec in found.checks} | lines
+
+    def _project(self, spec: CheckSpec, found: Discovered) -> Project:
+        line = self._lines.get(spec.id)
+        return project_of(spec, found) if line is None else project_of_line(line, found)
 
     def _run(self, name: str, path: str | None, stop: threading.Event) -> str:
         deps = self._deps
@@ -93,7 +102,7 @@ class AgentChecks:
                 deps, _SUBJECT, found, found, run_id=self._run_id, work=work, on_progress=ignore_progress, stop=stop
             ) as harness,
         ):
-            ran = harness.run(CheckRequest(spec, project_of(spec, found), tree, AGENT, ids=ids))
+            ran = harness.run(CheckRequest(spec, self._project(spec, found), tree, AGENT, ids=ids))
         inside = re.compile(rf"{re.escape(str(deps.scratch))}/work/[^/\s]+/[^/\s]+/tree/")
         return inside.sub("", f"{note}{_told(name, ran)}")  # the folder of the check is gone
 
@@ -108,24 +117,6 @@ def with_checks(deps: DispatchDeps, role: Role, checks: AgentChecks) -> Dispatch
         checks=checks.names,
         sources={**deps.sources, Tool.RUN_CHECK: checks.run_check},
         surroundings=checks.surroundings if policy.project_commands else deps.surroundings,
-    )
-
-
-def _line(name: str, command: str) -> CheckSpec:
-    """Return a command of the settings as a check whose only result is its exit code."""
-    return CheckSpec(
-        id=name,
-        name=name,
-        tier=2,
-        root=".",
-        language=Language.OTHER,
-        tool=SHELL_LINE,
-        argv=("/bin/sh", "-c", f"{command}\n"),  # the line end keeps braces in it from being taken for placeholders
-        report=ReportFormat.EXIT,
-        timeout_s=900,
-        writes=True,
-        required=True,
-        found_in="the settings of the run",
     )
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairwitness.contracts.verify.checks import Discovered, Language, Project
-from fairwitness.runs.autopilot.commands import NOBODYS, project_of
+from fairwitness.runs.shared.shell_checks import NOBODYS, project_of_line
 
 GENERATED = settings(max_examples=200)
 
@@ -47,16 +47,16 @@ def found(*projects: Project) -> Discovered:
     ],
 )
 def test_a_command_belongs_to_the_project_it_is_about(command: str, expected: Project) -> None:
-    assert project_of(command, found(TOP_NODE, WEB, API, DEEP, TOP_PYTHON)) == expected
+    assert project_of_line(command, found(TOP_NODE, WEB, API, DEEP, TOP_PYTHON)) == expected
 
 
 def test_without_a_project_there_are_the_tools_of_the_machine() -> None:
-    assert project_of("pytest -q", found()) == NOBODYS
+    assert project_of_line("pytest -q", found()) == NOBODYS
     assert (NOBODYS.root, NOBODYS.language) == (".", Language.OTHER)
 
 
 @GENERATED
 @given(st.text(max_size=60), st.permutations([TOP_NODE, API, WEB, DEEP]))
 def test_any_text_has_a_project_and_the_only_one_has_all(command: str, projects: list[Project]) -> None:
-    assert project_of(command, found(*projects)) in projects
-    assert project_of(command, found(API)) == API
+    assert project_of_line(command, found(*projects)) in projects
+    assert project_of_line(command, found(API)) == API
