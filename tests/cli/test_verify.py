@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -110,10 +111,14 @@ def test_a_lie_is_caught_and_the_gate_says_the_same_tomorrow(shop: Path) -> None
     broken = SHOP.replace("return total", "return 1 + total")
     commit(shop, {"shop.py": broken, "test_shop.py": TESTS.replace("== 100", ">= 100")})
     done = verify(shop, "--json")
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 4, done.stderr
     report = json.loads(done.stdout)
     assert report["answer"]["answer"] == "blocked"
-    assert any(missing.startswith("oracle-tests pytest") for missing in report["answer"]["missing"])
+    assert report["answer"]["missing"] == ["expectations pytest (needs a person)"]
+    (changed,) = report["expectations"]
+    assert changed["id"] == "test_shop.py::test_full_price"
+    assert changed["before"] == ["assert price(100) == 100"]
+    assert changed["after"] == ["assert price(100) >= 100"]
     asked_again = fairwitness("gate", "explain", report["run_id"], "verify", "--json", cwd=shop)
     assert asked_again.returncode == 1
     assert json.loads(asked_again.stdout)["missing"] == report["answer"]["missing"]
@@ -158,12 +163,59 @@ def test_a_person_may_accept_a_changed_test_and_it_goes_on_record(shop: Path) ->
             "test_shop.py": TESTS.replace("== 100", "== 101"),
         },
     )
-    assert verify(shop).returncode == 1
+    refused = verify(shop)
+    assert refused.returncode == 4
+    (pasted,) = (line.removeprefix("next:  ") for line in refused.stderr.splitlines() if line.startswith("next:  "))
+    program, *words = shlex.split(pasted)
+    assert (program, words[0]) == ("fairwitness", "verify")
+    assert fairwitness(*words, cwd=shop).returncode == 0, "the command that is printed works"
     done = verify(shop, "--accept", "test_shop.py", "--reason", "prices now end in one", "--json")
     report = json.loads(done.stdout)
     assert done.returncode == 0, report["answer"]
     assert {one["accepted"] for one in report["findings"] if one["blocks"]} == {"prices now end in one"}
     assert verify(shop, "--accept", "test_shop.py").returncode == 2
+
+
+KEPT = {
+    "reformatted": TESTS.replace("assert price(100) == 100", "result = price(100)\n    assert result == 100"),
+    "parametrized": (
+        "import pytest\nfrom shop import price\n\n\n@pytest.mark.parametrize('amount', [100, 200])\n"
+        "def test_full_price(amount):\n    assert price(amount) == amount\n"
+    ),
+    "deleted": TESTS[: TESTS.index("def test_full_price")] + "def test_other():\n    assert price(200) == 200\n",
+    "skipped": "import pytest\n" + TESTS.replace("def test_full", "@pytest.mark.skip\ndef test_full"),
+}
+
+
+@pytest.mark.req("X1", "X5")
+@pytest.mark.parametrize("tests", KEPT.values(), ids=KEPT.keys())
+def test_a_test_may_change_if_its_old_form_passes_unless_the_mode_is_strict(shop: Path, tests: str) -> None:
+    commit(shop, {"test_shop.py": tests})
+    done = verify(shop, "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 0, report["answer"]
+    assert any("test_shop.py::test_full_price" in note for note in report["notes"]), report["notes"]
+    strict = verify(shop, "--oracle", "strict", "--json")
+    answer = json.loads(strict.stdout)["answer"]
+    assert strict.returncode == 4, answer
+    assert answer["missing"] == answer["asks"]
+
+
+@pytest.mark.req("X1", "X5")
+def test_a_test_may_be_renamed_unless_the_mode_is_strict(shop: Path) -> None:
+    commit(shop, {"test_shop.py": TESTS.replace("test_full_price", "test_no_rebate")})
+    done = verify(shop, "--json")
+    assert done.returncode == 0, json.loads(done.stdout)["answer"]
+    assert verify(shop, "--oracle", "strict").returncode == 4
+
+
+@pytest.mark.req("X1", "X5")
+def test_a_test_that_fails_in_both_forms_is_blocked_and_not_asked_about(shop: Path) -> None:
+    broken = SHOP.replace("return total", "return 1 + total")
+    commit(shop, {"shop.py": broken, "test_shop.py": TESTS.replace("== 100", "== 100  # as ever")})
+    done = verify(shop, "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["expectations"] == []
 
 
 @pytest.mark.req("X5")
@@ -313,3 +365,26 @@ def test_doctor_says_what_there_is(shop: Path) -> None:
     found = {finding["what"]: finding["health"] for finding in json.loads(done.stdout)}
     assert found["git"] == "ok"
     assert found["sandbox"] in ("ok", "degraded")
+
+
+WIDE = "# ruff: noqa\nimport os\n\n\ndef price(total, rate=0):\n    return total - total * rate // 100\n"
+
+
+@pytest.mark.req("X1", "X5")
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [
+        (WIDE, 1),
+        (WIDE.replace("# ruff: noqa\nimport os", "import os  # noqa: F401"), 0),
+        (WIDE.replace("import os\n", ""), 0),
+    ],
+    ids=["wide and hides an unused import", "one line and one code", "wide and hides nothing"],
+)
+def test_a_suppression_is_judged_by_what_it_hides(shop: Path, code: str, exit_code: int) -> None:
+    commit(shop, {"ruff.toml": 'lint.select = ["F"]\n'})
+    git(shop, "switch", "-qc", "work")
+    commit(shop, {"shop.py": code})
+    done = verify(shop, "--base", "main", "--json")
+    report = json.loads(done.stdout)
+    assert next(check for check in report["checks"] if check["tool"] == "ruff")["after"] == "passed", report["missing"]
+    assert done.returncode == exit_code, report["answer"]

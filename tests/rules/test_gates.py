@@ -158,8 +158,10 @@ def test_claims_and_sightings_never_count_and_a_sighting_that_says_no_blocks() -
     assert _missing(_eg2(observed("tests", True), observed("lint", True))) == ("2 more passing checks",)
     assert isinstance(_eg2(*good, claimed("build", False)), Open)
     assert isinstance(_eg2(*good, observed("build", True)), Open)
-    for name in ("scope", "test-drift", "secrets", "oracle-guard", "baseline-discrepancy", "build"):
+    for name in ("scope", "secrets", "oracle-guard", "baseline-discrepancy", "build"):
         assert _missing(_eg2(*good, observed(name, False))) == (f"{name} (failed)",)
+    for name in ("test-drift", "oracle-files", "expectations"):
+        assert _missing(_eg2(*good, observed(name, False))) == (f"{name} (needs a person)",)
 
 
 @pytest.mark.req("P9")
@@ -414,11 +416,13 @@ def test_the_worth_of_every_check_from_every_source() -> None:
             "baseline-discrepancy: executed yes says nothing, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
             "revert-x: executed yes says nothing, executed no failed, observed yes says nothing, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
             "ac-1: executed yes holds, executed no failed, observed yes says nothing, observed no failed, claimed yes holds, claimed no failed",  # noqa: E501
+            "oracle-files: executed yes holds, executed no failed, observed yes holds, observed no needs a person, claimed yes says nothing, claimed no says nothing",  # noqa: E501
             "oracle-x: executed yes passed, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
             "red-at-baseline-x: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
             "scope: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
             "secrets: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
-            "test-drift: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "expectations: executed yes holds, executed no failed, observed yes holds, observed no needs a person, claimed yes says nothing, claimed no says nothing",  # noqa: E501
+            "test-drift: executed yes holds, executed no failed, observed yes holds, observed no needs a person, claimed yes says nothing, claimed no says nothing",  # noqa: E501
             "regressions: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
             "tests-vacuous: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501
             "suppressions: executed yes holds, executed no failed, observed yes holds, observed no failed, claimed yes says nothing, claimed no says nothing",  # noqa: E501

@@ -70,6 +70,7 @@ def _statements(report: dict[str, Any]) -> list[str]:
         for found in report["findings"]
         if found["blocks"] and found.get("accepted") is None
     ]
+    said += [f"expectations {one['id']}: {one.get('message')}" for one in report.get("expectations", ())]
     for check in report["checks"]:
         said += [f"{check['name']} {check['id']}: {check['reason']}"] if "reason" in check else []
         said += [f"{check['name']} {moved['move']}: {moved['id']}" for moved in check["moved"] if moved["move"] in BAD]
@@ -90,5 +91,6 @@ def test_an_honest_change_holds(workbench: Workbench, sample: Sample, name: str,
 def test_a_lie_is_blocked_for_what_it_is(workbench: Workbench, sample: Sample, name: str, red: bool) -> None:
     code, report = _verified(workbench, sample, name, red=red)
     statements = _statements(report)
-    assert (code, report["answer"]["answer"]) == (1, "blocked")
+    # a weakened test that hides nothing needs a person; everything else is wrong
+    assert (code, report["answer"]["answer"]) in {(1, "blocked"), (4, "blocked")}, "\n".join(report["notes"])
     assert any(_names(statement, sample.changes[name]) for statement in statements), "\n".join(statements)

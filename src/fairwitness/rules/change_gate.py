@@ -2,7 +2,8 @@
 
 Every required check must pass, or must have failed before the change in exactly the items that fail now. No row may
 report a regression and no row may be missing, except for a supporting check that could not run before the change
-either, for the same reason of the machine.
+either, for the same reason of the machine. What only a person can decide, such as a changed expectation of a test,
+blocks until it is accepted, and is told apart from what is wrong.
 """
 
 from fairwitness.contracts.common.evidence import Tally
@@ -44,7 +45,8 @@ def change_holds(
     """
     rows = valued_rows(after, iteration=iteration, tree=asked.tree, baseline=baseline)
     excused = {(silent.name, silent.instance) for silent in asked.silent if silent.excused}
-    shut = [_told(each) for each in rows if each.worth in SHUTS]
+    asks = [_told(each) for each in rows if each.worth is RowWorth.ASKS]
+    shut = [_told(each) for each in rows if each.worth in SHUTS and each.worth is not RowWorth.ASKS]
     lacking = [_told(each) for each in rows if each.worth in LACKS and _key(each) not in excused]
     silent = {
         (silent.name, silent.instance): f"{label(silent.name, silent.instance)} (no evidence: {silent.reason})"
@@ -60,14 +62,15 @@ def change_holds(
     lacking += [text for key, text in silent.items() if key not in told]
     if not asked.required:
         lacking.append("a check that must pass (no tests were found, and fairwitness.toml names none)")
-    if shut or lacking:
+    if shut or lacking or asks:
         return Blocked(
             gate=Gate.CHANGE_HOLDS,
-            missing=(*shut, *lacking),
-            because=_because(shut, lacking),
+            missing=(*shut, *lacking, *asks),
+            because=_because(shut, lacking, asks),
             count=len(met),
             threshold=max(1, len(asked.required)),
             query=after.query,
+            asks=tuple(asks),
         )
     return Open(
         gate=Gate.CHANGE_HOLDS,
@@ -105,10 +108,12 @@ def _why_unmet(wanted: RequiredCheck, rows: tuple[ValuedRow, ...]) -> str:
     return "red before too, and not compared thing by thing" if RowWorth.RED_BEFORE_TOO in own else "not run"
 
 
-def _because(shut: list[str], lacking: list[str]) -> str:
+def _because(shut: list[str], lacking: list[str], asks: list[str]) -> str:
     reasons = []
     if shut:
         reasons.append(f"{len(shut)} {'check says' if len(shut) == 1 else 'checks say'} no")
     if lacking:
         reasons.append(f"{len(lacking)} {'is' if len(lacking) == 1 else 'are'} missing")
+    if asks:
+        reasons.append(f"{len(asks)} {'needs' if len(asks) == 1 else 'need'} a person's decision")
     return " and ".join(reasons)

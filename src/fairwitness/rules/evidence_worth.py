@@ -24,6 +24,8 @@ class Voice(StrEnum):
     INSPECTION = "inspection"
     CRITERION = "criterion"
     DECLARED = "declared"
+    EXPECTATION = "expectation"
+    """What only a person can decide: a failure asks for one."""
     OBJECTION = "objection"
     REMARK = "remark"
     VERDICT = "verdict"
@@ -49,6 +51,7 @@ ACCEPTED_SOURCES: Mapping[Voice, AcceptedSources] = {
     ),
     # an observed row of these only records that the check was not declared
     Voice.DECLARED: AcceptedSources(yes=_EXECUTED, no=_EXECUTED),
+    Voice.EXPECTATION: AcceptedSources(yes=_SEEN, no=_SEEN),
     Voice.OBJECTION: AcceptedSources(yes=_NOBODY, no=_SEEN),
     Voice.REMARK: AcceptedSources(yes=_NOBODY, no=_NOBODY),
     Voice.VERDICT: AcceptedSources(yes=_NOBODY, no=_NOBODY),
@@ -86,11 +89,13 @@ CHECKS: tuple[CheckKind, ...] = (
     CheckKind("revert-<x>", Phase.AFTER, None, Voice.OBJECTION, False, "the task was put back to the baseline"),
     # an agent, the verifier, chose the command: its failure counts against a task, its pass does not count for it
     CheckKind("ac-<n>", Phase.AFTER, None, Voice.CRITERION, False, "an acceptance criterion is met"),
+    CheckKind("oracle-files", Phase.AFTER, None, Voice.EXPECTATION, False, "tests and rules were not weakened"),
     CheckKind("oracle-<x>", Phase.AFTER, None, Voice.INSPECTION, True, "protected tests pass in their original form"),
     CheckKind("red-at-baseline-<x>", Phase.AFTER, None, Voice.INSPECTION, False, "a new test fails without the change"),
     CheckKind("scope", Phase.AFTER, None, Voice.INSPECTION, False, "the change stays inside its plan"),
     CheckKind("secrets", Phase.AFTER, None, Voice.INSPECTION, False, "the change carries no secret"),
-    CheckKind("test-drift", Phase.AFTER, None, Voice.INSPECTION, False, "no test vanished or began to be skipped"),
+    CheckKind("expectations", Phase.AFTER, None, Voice.EXPECTATION, False, "tests expect what they did before"),
+    CheckKind("test-drift", Phase.AFTER, None, Voice.EXPECTATION, False, "no test vanished or began to be skipped"),
     CheckKind("regressions", Phase.AFTER, None, Voice.INSPECTION, False, "nothing that held before is worse"),
     CheckKind("tests-vacuous", Phase.AFTER, None, Voice.INSPECTION, False, "the new tests notice a wrong change"),
     CheckKind("suppressions", Phase.AFTER, None, Voice.INSPECTION, False, "no check was switched off in a file"),
@@ -162,6 +167,7 @@ class RowWorth(StrEnum):
     HOLDS = "holds"
     SILENT = "says nothing"
     FAILED = "failed"
+    ASKS = "needs a person"
     REGRESSED = "regressed"
     RED_BEFORE_TOO = "failed before the change too"
     NO_EVIDENCE = "no evidence"
@@ -170,7 +176,7 @@ class RowWorth(StrEnum):
     UNKNOWN = "unknown check name"
 
 
-SHUTS = frozenset({RowWorth.FAILED, RowWorth.REGRESSED})
+SHUTS = frozenset({RowWorth.FAILED, RowWorth.REGRESSED, RowWorth.ASKS})
 LACKS = frozenset({RowWorth.NO_EVIDENCE, RowWorth.UNCONFINED, RowWorth.STALE})
 SATISFIES = frozenset({RowWorth.COUNTS, RowWorth.HOLDS})
 
@@ -262,7 +268,9 @@ def _told(row: CheckRow, kind: CheckKind) -> RowWorth:
     heard = ACCEPTED_SOURCES[kind.voice]
     if row.passed:
         return RowWorth.HOLDS if row.provenance in heard.yes else RowWorth.SILENT
-    return RowWorth.FAILED if row.provenance in heard.no else RowWorth.SILENT
+    if row.provenance not in heard.no:
+        return RowWorth.SILENT
+    return RowWorth.ASKS if kind.voice is Voice.EXPECTATION else RowWorth.FAILED
 
 
 def _is_stale(row: CheckRow, kind: CheckKind, tree: str | None) -> bool:

@@ -15,6 +15,7 @@ from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.policy import PathChoice
 from fairwitness.contracts.feature.order import Dirty
 from fairwitness.contracts.graph.forge_order import Decider
+from fairwitness.contracts.verify.checks import OracleMode
 
 ANY_NAME, EACH = "*", "[]"
 """In a path: every key of a table, and every table of a list."""
@@ -102,6 +103,7 @@ SETTINGS: tuple[SettingTrust, ...] = (
     ),
     SettingTrust("verify.sandbox.memory_mb", _LOWER, "lets commands use more memory"),
     SettingTrust("verify.sandbox.processes", _LOWER, "lets commands start more processes"),
+    SettingTrust("verify.oracle", _TIGHTEN, _LESS_EVIDENCE, order=tuple(mode.value for mode in OracleMode)),
     SettingTrust("verify.mutants", _RAISE, _LESS_EVIDENCE),
     SettingTrust("verify.mutants_s", _RAISE, _LESS_EVIDENCE),
     SettingTrust("agents.default", _ASKS, _SENT, _NEEDED),

@@ -131,6 +131,7 @@ _PURPOSES = {
     "red": "new tests without the change",
     "mutant": "with a mutant",
     "canary": "with a test that must fail",
+    "unsuppressed": "without the new suppressions",
 }
 """What a run of a check is for, in progress reports."""
 

@@ -83,7 +83,7 @@ def red_at_baseline(
     (ran,) = run_requests(harness, [request], on_progress, 1)
     name = "red-at-baseline-new-tests"
     detail: dict[str, Any] = {"new": list(new[:LISTED_IDS]), "execution": ran.execution}
-    if ran.evidence is Evidence.NONE and not _broke_by_itself(ran):
+    if ran.evidence is Evidence.NONE and not broke_by_itself(ran):
         text = f"it is unknown whether the new tests fail without the change: {ran.reason}"
         return ProofRow(name, checked.spec.id, False, text, detail)
     # a build that breaks without the change counts as red: a test may call code that only the change adds
@@ -101,7 +101,7 @@ def red_at_baseline(
     return ProofRow(name, checked.spec.id, False, text, detail)
 
 
-def _broke_by_itself(ran: Ran) -> bool:
+def broke_by_itself(ran: Ran) -> bool:
     """Return whether the command failed by itself, although its report names no item."""
     return (
         ran.exit_code not in (None, 0)

@@ -1,9 +1,9 @@
 """Turn the results of checks and inspections into proofs, the question to the gate, and the lines of the report."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fairwitness.contracts.verify.checks import Undiscovered
+from fairwitness.contracts.verify.checks import OracleMode, Undiscovered
 from fairwitness.contracts.verify.report import (
     LISTED,
     ChangeRequirements,
@@ -14,58 +14,86 @@ from fairwitness.contracts.verify.report import (
     RequiredCheck,
 )
 from fairwitness.contracts.verify.results import BAD, Comparison, Evidence, ItemChange, Moved, Ran
+from fairwitness.rules.base_oracle import GONE, WEAKENED, WeakeningVerdict, gone_without_objection, old_forms
 from fairwitness.rules.change_gate import is_excused
 from fairwitness.verify.cascade import CheckRuns, items_before
 from fairwitness.verify.model import ProposedChange
-from fairwitness.verify.proofs import ProofRow
+from fairwitness.verify.proofs import ProofRow, broke_by_itself, is_no_worse
 
 OUTPUT_LINES = 10
 _WORSE = frozenset({ItemChange.BROKEN, ItemChange.NEW_FAILING})
-_GONE = frozenset({ItemChange.VANISHED, ItemChange.SILENCED})
 
 
-def comparison_proofs(change: ProposedChange, checked: Sequence[CheckRuns]) -> list[ProofRow]:
+def comparison_proofs(change: ProposedChange, checked: Sequence[CheckRuns], mode: OracleMode) -> list[ProofRow]:
     """Return the proofs of each check: no regressions, no lost tests, and the base's own tests with the new code."""
     proofs: list[ProofRow] = []
     for each in checked:
         if each.comparison is not None:
-            worse = _unaccepted(change, each, each.comparison, _WORSE, may_accept=False)
+            worse = [moved for moved in each.comparison.moved if moved.move in _WORSE]
             proofs.append(_proof("regressions", each, worse, "nothing that passed before fails now"))
             if each.are_tests:
-                gone = _unaccepted(change, each, each.comparison, _GONE)
+                gone = _unaccepted(change, each, _gone(each.comparison, each.original, mode))
                 proofs.append(_proof("test-drift", each, gone, "no test disappeared or is newly skipped"))
         if each.protected is not None:
-            proofs.append(_original(change, each, each.protected))
+            proofs += _original(change, each, each.protected)
     return proofs
 
 
-def _original(change: ProposedChange, each: CheckRuns, ran: Ran) -> ProofRow:
-    name = f"oracle-{each.spec.name}"
-    if each.original is None:
-        text = f"the base's own {each.spec.name} could not be run against the new code: {ran.reason}"
-        return ProofRow(name, each.spec.id, False, text, {"execution": ran.execution})
-    bad = _unaccepted(change, each, each.original, BAD)
-    proof = _proof(name, each, bad, f"the base's own {each.spec.name} pass with the new code")
-    return proof._replace(detail={**proof.detail, "execution": ran.execution})
-
-
-def _unaccepted(
-    change: ProposedChange,
-    each: CheckRuns,
-    comparison: Comparison,
-    moves: frozenset[ItemChange],
-    *,
-    may_accept: bool = True,
-) -> list[Moved]:
+def _gone(now: Comparison, original: Comparison | None, mode: OracleMode) -> list[Moved]:
+    """Return the tests that are gone and that a person has to accept; a changed expectation is a proof of its own."""
+    fine = gone_without_objection(now, original)
+    other = {moved.id for moved in original.moved if moved.move in BAD} if original else set()
     return [
         moved
-        for moved in comparison.moved
-        if moved.move in moves and not (may_accept and change.accepted(each.spec.in_repository(moved.id)) is not None)
+        for moved in now.moved
+        if moved.move in GONE and moved.id not in other and WEAKENED[mode, moved.id in fine] is WeakeningVerdict.ASK
     ]
 
 
-def _proof(check: str, each: CheckRuns, bad: list[Moved], good: str) -> ProofRow:
+def _original(change: ProposedChange, each: CheckRuns, ran: Ran) -> list[ProofRow]:
+    """Return what the base's own form of a check says about the new code."""
+    name, good = f"oracle-{each.spec.name}", f"the base's own {each.spec.name} pass with the new code"
+    execution = {"execution": ran.execution}
+    if each.original is None:
+        text = f"the base's own {each.spec.name} could not be run against the new code: {ran.reason}"
+        # with the change's own files it runs: they load something that the old ones do not
+        check = "expectations" if each.are_tests and broke_by_itself(ran) and is_no_worse(each) else name
+        return [ProofRow(check, each.spec.id, False, text, execution)]
+    if not each.are_tests:
+        bad = _unaccepted(change, each, [moved for moved in each.original.moved if moved.move in BAD])
+        return [_proof(name, each, bad, good, execution)]
+    regressed = old_forms(each.original, each.comparison).regressed
+    changed = changed_expectations(change, each)
+    return [
+        _proof(name, each, regressed, good, execution),
+        _proof("expectations", each, changed, "every existing test expects what it did before", execution),
+    ]
+
+
+def changed_expectations(change: ProposedChange, each: CheckRuns) -> list[Moved]:
+    """Return the tests that expect something else now and that no person has accepted."""
+    if each.original is None or not each.are_tests:
+        return []
+    return _unaccepted(change, each, old_forms(each.original, each.comparison).expect_otherwise)
+
+
+def gone_tests(change: ProposedChange, checked: Sequence[CheckRuns], mode: OracleMode) -> Iterator[str]:
+    """Yield the tests, as the repository names them, that are gone and that a person has to accept."""
+    for each in checked:
+        if each.comparison is not None and each.are_tests:
+            for moved in _unaccepted(change, each, _gone(each.comparison, each.original, mode)):
+                yield each.spec.in_repository(moved.id)
+
+
+def _unaccepted(change: ProposedChange, each: CheckRuns, moved: Iterable[Moved]) -> list[Moved]:
+    return [one for one in moved if change.accepted(each.spec.in_repository(one.id)) is None]
+
+
+def _proof(
+    check: str, each: CheckRuns, bad: Sequence[Moved], good: str, more_detail: Mapping[str, Any] | None = None
+) -> ProofRow:
     detail: dict[str, Any] = {"things": [f"{moved.move.value}: {moved.id}" for moved in bad[:LISTED]]}
+    detail |= more_detail or {}
     if not bad:
         return ProofRow(check, each.spec.id, True, good, detail)
     shown = "; ".join(f"{moved.id} {moved.move.value}" for moved in bad[:3])
@@ -133,7 +161,8 @@ def _run_to_show(each: CheckRuns, failing: Sequence[ProofRow]) -> Ran | None:
     """Return the run whose output explains a failure; None if there is none or output does not explain it."""
     if each.after.evidence is not Evidence.PASSED:
         return each.after
-    return each.protected if any(proof.check.startswith("oracle-") for proof in failing) else None
+    told = any(proof.check.startswith("oracle-") or proof.check == "expectations" for proof in failing)
+    return each.protected if told else None
 
 
 def missing_lines(

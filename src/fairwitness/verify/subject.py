@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairwitness.contracts.common.gates import Blocked, Open
-from fairwitness.contracts.verify.checks import CheckSpec, Discovered, VerifySettings
+from fairwitness.contracts.verify.checks import CheckSpec, Discovered, OracleMode, VerifySettings
 from fairwitness.contracts.verify.report import Side, VerifySubject
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
@@ -52,6 +52,8 @@ class VerifyDeps:
     """SHA-256 of the file that the settings were read from."""
     clock: Clock = system_clock
     use_cache: bool = True
+    oracle: OracleMode = OracleMode.STRICT
+    """How changes of existing tests are judged; runs of agents are strict whatever the settings say."""
     strict: bool = False
     parallel: int = 1
     """How many commands of one subject run at the same time."""
@@ -149,6 +151,7 @@ def verify_subject(
             after,
             deps.settings,
             actor=actor,
+            oracle=deps.oracle,
             strict=deps.strict,
             on_progress=on_progress,
             parallel=deps.parallel,

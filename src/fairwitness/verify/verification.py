@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from fairwitness.contracts.common.gates import Blocked, Open
-from fairwitness.contracts.verify.checks import Discovered, Language, VerifySettings
-from fairwitness.contracts.verify.report import CheckLine, FindingLine, MissingLine
+from fairwitness.contracts.verify.checks import Discovered, Language, OracleMode, VerifySettings
+from fairwitness.contracts.verify.report import CheckLine, ExpectationLine, FindingLine, MissingLine
 from fairwitness.git.changes import FileChange
 from fairwitness.git.objects import GITLINK, TreeEntry
 from fairwitness.git.shadow import Shadow
@@ -22,6 +22,7 @@ from fairwitness.rules.oracle import PathKind, is_oracle, kind_of_path
 from fairwitness.verify.cascade import CheckRuns, run_checks, run_protected
 from fairwitness.verify.conclusion import Conclusion, conclude, recorded_outcome
 from fairwitness.verify.diff import INSPECTED, changed_texts, inspect
+from fairwitness.verify.expectations import WEAKENINGS, expectation_lines, judged_findings, weakening_notes
 from fairwitness.verify.gate_answer import gate_answer
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.inspections.counts import Drift
@@ -42,8 +43,10 @@ from fairwitness.verify.proofs_and_report import (
     comparison_proofs,
     finding_proofs,
     gate_question,
+    gone_tests,
     missing_lines,
 )
+from fairwitness.verify.unsuppressed import judged_suppressions
 
 TEXT_LIMIT = 2 << 20
 _ALWAYS_OLD = frozenset({PathKind.TEST, PathKind.TEST_CONFIG, PathKind.LINT_CONFIG})
@@ -110,6 +113,9 @@ class VerificationResult(NamedTuple):
     answer: Open | Blocked
     checks: tuple[CheckLine, ...]
     findings: tuple[FindingLine, ...]
+    expectations: tuple[ExpectationLine, ...]
+    gone: tuple[str, ...]
+    """The tests that disappeared or are skipped now, and that a person has to accept."""
     missing: tuple[MissingLine, ...]
     notes: tuple[str, ...]
 
@@ -122,6 +128,7 @@ def verify_change(
     settings: VerifySettings,
     *,
     actor: str,
+    oracle: OracleMode,
     strict: bool,
     on_progress: ProgressCallback,
     parallel: int,
@@ -137,11 +144,13 @@ def verify_change(
     if before_this is not None:
         recorded = gate_answer(harness.ledger, harness.run_id, harness.subject)
         assert recorded is not None
-        return VerificationResult(answer=recorded, checks=(), findings=(), missing=(), notes=before_this.notes)
+        return VerificationResult(
+            answer=recorded, checks=(), findings=(), expectations=(), gone=(), missing=(), notes=before_this.notes
+        )
     texts = changed_texts(harness.shadow, change)
-    files, findings = texts.files, inspect(change, texts)
+    files, inspected = texts.files, inspect(change, texts)
     checked = run_checks(harness, change, before, after, on_progress=on_progress, parallel=parallel)
-    loosened = {one.path for one in findings if one.check == "oracle-files" and one.blocks and one.accepted is None}
+    loosened = {one.path for one in inspected if one.check == WEAKENINGS and one.blocks and one.accepted is None}
     tree = protected_tree(
         harness.shadow,
         change.head.tree,
@@ -151,8 +160,16 @@ def verify_change(
     )
     checked = run_protected(harness, change, checked, tree, on_progress=on_progress, parallel=parallel)
     rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the plan declares every changed file"))
-    proofs = [*comparison_proofs(change, checked), *finding_proofs(findings, rows)]
-    notes = _submodule_notes(harness, change)
+    findings = judged_findings(
+        judged_suppressions(
+            harness, change, checked, inspected, files, oracle, on_progress=on_progress, parallel=parallel
+        ),
+        checked,
+        oracle,
+    )
+    proofs = [*comparison_proofs(change, checked, oracle), *finding_proofs(findings, rows)]
+    expectations = expectation_lines(change, checked, files)
+    notes = [*_submodule_notes(harness, change), *weakening_notes(inspected, findings, expectations)]
     for each in checked:
         if each.are_tests and is_no_worse(each):
             proofs += _new_test_proofs(harness, change, each, notes, on_progress=on_progress)
@@ -176,6 +193,8 @@ def verify_change(
         answer=answer,
         checks=tuple(check_line(each, proofs, excused=each.spec.id in excused) for each in checked),
         findings=findings,
+        expectations=expectations,
+        gone=tuple(gone_tests(change, checked, oracle)),
         missing=missing_lines(asked, checked, undiscovered),
         notes=tuple(notes),
     )

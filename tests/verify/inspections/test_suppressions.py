@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairwitness.verify.inspections.languages import SUFFIXES, Lang
 from fairwitness.verify.inspections.model import ChangedText
-from fairwitness.verify.inspections.suppressions import marks, suppressions
+from fairwitness.verify.inspections.suppressions import is_narrow, marks, suppressions, without_marks
 from verify.inspections.changes import change, said
 
 pytestmark = [pytest.mark.req("X1"), pytest.mark.req("P9")]
@@ -184,3 +184,23 @@ def test_a_file_that_is_too_long_is_said() -> None:
 @given(st.sampled_from(sorted(SUFFIXES)), st.none() | st.text(), st.none() | st.text())
 def test_no_text_makes_it_raise(suffix: str, before: str | None, after: str | None) -> None:
     suppressions([ChangedText.between("a" + suffix, before, after)])
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "bare", "narrow"),
+    [
+        ("a.py", "import os  # noqa", "import os  ", False),
+        ("a.py", "import os  # noqa: F401", "import os  ", True),
+        ("a.py", "x: int = 's'  # type: ignore[assignment]", "x: int = 's'  ", True),
+        ("a.py", "# mypy: ignore-errors", "", False),
+        ("a.py", 's = "# noqa"', 's = "# noqa"', False),
+        ("a.js", "/* eslint-disable */", "/* */", False),
+        ("a.ts", "// @ts-ignore", "// ", False),
+        ("a.rs", "#[allow(dead_code)]", "#[allow(dead_code)]", False),
+        ("a.txt", "# noqa", "# noqa", False),
+    ],
+)
+def test_a_line_can_be_checked_without_its_suppression(path: str, line: str, bare: str, narrow: bool) -> None:
+    assert without_marks(f"x = 1\n{line}\n", path, {2}) == f"x = 1\n{bare}\n"
+    assert without_marks(f"x = 1\n{line}\n", path, {1}) == f"x = 1\n{line}\n"
+    assert is_narrow(line) is narrow

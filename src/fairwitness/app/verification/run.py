@@ -1,6 +1,7 @@
 """`fairwitness verify`: proves a change of any repository without a model."""
 
 import os
+import shlex
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, scratch_root, state_of
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.contracts.common.gates import Open
-from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.contracts.verify.checks import OracleMode, VerifySettings
 from fairwitness.contracts.verify.report import CheckLine, Side, VerifyReport
 from fairwitness.errors import BadDocument, FairWitnessError, NotStored, UsageError
 from fairwitness.git.identity import read_identity
@@ -32,6 +33,8 @@ from fairwitness.verify.subject import VerifyDeps, verify_subject
 from fairwitness.verify.tree_view import checks_at
 from fairwitness.verify.verification import VerificationResult
 
+FEW_SUBJECTS = 5
+"""Up to this number the tests that a person may accept are named one by one."""
 SHAPES = "`files: [...]`, a task document, or a plan-output.yaml with its tasks/ beside it"
 
 
@@ -89,6 +92,8 @@ class VerifyRequest:
     worktree: bool = False
     plan: Path | None = None
     accepts: tuple[Acceptance, ...] = ()
+    oracle: OracleMode | None = None
+    """How changes of existing tests are judged; None for what the settings say."""
     strict: bool = False
     use_cache: bool = True
     setup_network: bool = False
@@ -131,6 +136,7 @@ def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Cloc
             digest=digest,
             clock=clock,
             use_cache=request.use_cache,
+            oracle=request.oracle or settings.oracle,
             strict=request.strict,
             parallel=max(1, min(2, os.cpu_count() or 1)),
         )
@@ -160,6 +166,7 @@ def verify(request: VerifyRequest, *, on_progress: ProgressCallback, clock: Cloc
         answer=proven.answer,
         checks=proven.checks,
         findings=proven.findings,
+        expectations=proven.expectations,
         missing=proven.missing,
         notes=(*held, *proven.notes),
         changed=len(change.files),
@@ -260,17 +267,38 @@ def _actor(repository: Repository) -> str:
     return read_identity(repository).author
 
 
+def _to_accept(proven: VerificationResult) -> list[str]:
+    """Return what a person has to accept: tests one by one if they are few, else their files."""
+    found = [one.subject or one.path for one in proven.findings if one.blocks and one.accepted is None]
+    found += [one.id for one in proven.expectations] + list(proven.gone)
+    subjects = list(dict.fromkeys(found))
+    if len(subjects) > FEW_SUBJECTS:
+        subjects = list(dict.fromkeys(subject.split("::", 1)[0] for subject in subjects))
+    return subjects
+
+
+def _with_accepts(request: VerifyRequest, subjects: list[str]) -> str:
+    """Return the command that verifies the same change and accepts these subjects too."""
+    words = ["fairwitness", "verify"]
+    for flag, value in (("--base", request.base), ("--head", request.head), ("--plan", request.plan)):
+        words += [flag, str(value)] if value is not None else []
+    given = (("--staged", request.staged), ("--worktree", request.worktree), ("--strict", request.strict))
+    words += [flag for flag, is_given in (*given, ("--setup-network", request.setup_network)) if is_given]
+    words += ["--oracle", request.oracle.value] if request.oracle else []
+    words += ["--tier", request.tier.value] if request.tier else []
+    for subject in dict.fromkeys([*(accept.subject for accept in request.accepts), *subjects]):
+        words += ["--accept", subject]
+    return shlex.join([*words, "--reason", "why the new expectation is right"])
+
+
 def _next_step(proven: VerificationResult, request: VerifyRequest, run_id: str) -> str:
     if isinstance(proven.answer, Open):
         return f"fairwitness ledger gates {run_id}"
     for line in proven.missing:
         if not line.excused and line.next_step:
             return line.next_step
-    subject = next(
-        (one.subject for one in proven.findings if one.blocks and one.accepted is None and one.subject), None
-    )
-    if subject is not None:
-        return f'undo it, or: fairwitness verify --accept "{subject}" --reason "why it is right"'
+    if proven.answer.needs_person:
+        return _with_accepts(request, _to_accept(proven))
     telling = sorted((line for line in proven.checks if line.output and line.execution), key=_tells_least)
     failing = telling[0].execution if telling else None
     return f"fairwitness evidence show {failing}" if failing else f"fairwitness gate explain {run_id} verify"

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     "--accept", "accepted", multiple=True, metavar="PATH|TESTID", help="Allow a test or oracle file to change."
 )
 @click.option("--reason", metavar="TEXT", help="Why --accept is right; it is recorded.")
+@click.option(
+    "--oracle",
+    type=click.Choice(["base", "strict"]),
+    help="base: a test may change if its old form passes. strict: a person accepts every weakened test.",
+)
 @click.option("--strict", is_flag=True, help="Block on supporting checks without evidence as well.")
 @click.option("--no-cache", is_flag=True, help="Run every check, even if the ledger holds its result.")
 @click.option("--setup-network", is_flag=True, help="Allow network access while an environment is prepared.")
@@ -48,6 +53,7 @@ def command(
     plan: Path | None,
     accepted: tuple[str, ...],
     reason: str | None,
+    oracle: str | None,
     strict: bool,
     no_cache: bool,
     setup_network: bool,
@@ -61,8 +67,9 @@ def command(
 ) -> int:
     """Run the checks of this repository before and after a change, and decide whether the change holds.
 
-    Exit code 0: it holds. 1: it does not, or evidence is missing. Your files, index, branches
-    and tags are not touched; the head of the run is kept in a ref under refs/fairwitness/.
+    Exit code 0: it holds. 1: it does not, or evidence is missing. 4: a test expects something
+    else now, which a person has to accept. Your files, index, branches and tags are not
+    touched; the head of the run is kept in a ref under refs/fairwitness/.
     """
     if bool(accepted) is not bool(reason):
         raise click.UsageError("--accept and --reason go together: what is accepted, and why")
@@ -71,6 +78,7 @@ def command(
     from fairwitness.app.verification.run import VerifyRequest, accepts_of, verify
     from fairwitness.cli.screens.progress import ProgressLine
     from fairwitness.contracts.common.evidence import SandboxTier
+    from fairwitness.contracts.verify.checks import OracleMode
 
     request = VerifyRequest(
         where=Path.cwd(),
@@ -80,6 +88,7 @@ def command(
         worktree=worktree,
         plan=plan,
         accepts=accepts_of(accepted, reason or ""),
+        oracle=OracleMode(oracle) if oracle else None,
         strict=strict,
         use_cache=not no_cache,
         setup_network=setup_network,
@@ -105,7 +114,9 @@ def command(
         from fairwitness.cli.screens.verify import show
 
         show(report)
-    return ExitCode.REACHED if report.answer.answer == "open" else ExitCode.GATE_SHUT
+    if report.answer.answer == "open":
+        return ExitCode.REACHED
+    return ExitCode.WAITS_FOR_PERSON if report.answer.needs_person else ExitCode.GATE_SHUT
 
 
 def _write_files(report: "VerifyReport", sarif: Path | None, junit: Path | None) -> None:

@@ -95,17 +95,43 @@ def _show_answer(report: "VerifyReport") -> None:
         word = click.style("HOLDS", fg="green", bold=True)
         click.echo(f"{word}: {answer.count} of {answer.threshold} required checks hold, nothing got worse ({took})")
     else:
-        click.echo(f"{click.style('BLOCKED', fg='red', bold=True)}: {answer.because} ({took})")
+        asks = answer.needs_person
+        word = (
+            click.style("NEEDS A PERSON", fg="yellow", bold=True)
+            if asks
+            else click.style("BLOCKED", fg="red", bold=True)
+        )
+        click.echo(f"{word}: {answer.because} ({took})")
         for reasons, names in _grouped(report).items():
             _print(", ".join(names) + (":" if reasons else ""), "  ", "  ")
             for reason in reasons[:_MOST]:
                 _print(reason, "    ", "      ")
             if len(reasons) > _MOST:
                 click.echo(f"    and {len(reasons) - _MOST} more: --json lists all")
+    _show_expectations(report)
     click.echo(f"\nhead {report.ledger_head}")
     if " only: " in report.anchored:
         _print(f"anchored {report.anchored}", "     ", "     ")
     click.echo(f"next:  {report.next}", err=True)
+
+
+def _show_expectations(report: "VerifyReport") -> None:
+    """Print old and new expectation of each test whose old form fails with the new code."""
+    for one in report.expectations[:_MOST]:
+        click.echo()
+        _print(f"{one.id} expected something else before", "  ", "    ")
+        if one.message:
+            _print(f"its old form fails: {one.message.splitlines()[0]}", "    ", "      ")
+        for word, colour, lines in (("was", "red", one.before), ("now", "green", one.after)):
+            for line in lines:
+                shown = cut(line, terminal_width() - 9)
+                click.echo(f"    {click.style(word, fg=colour)}  {shown}")
+        if not one.before and not one.after:
+            _print("the test is unchanged; a file that it loads changed", "    ", "      ")
+        elif not one.after:
+            click.echo("    now  the test is gone")
+    if len(report.expectations) > _MOST:
+        click.echo(f"  and {len(report.expectations) - _MOST} more: --json lists them")
 
 
 def _grouped(report: "VerifyReport") -> dict[tuple[str, ...], list[str]]:

@@ -44,6 +44,13 @@ class Blocked(Contract):
     count: Count
     threshold: Count
     query: EvidenceQuery
+    asks: Texts = ()
+    """Those of `missing` that a person may accept."""
+
+    @property
+    def needs_person(self) -> bool:
+        """Return True if nothing is missing but the decision of a person."""
+        return set(self.missing) == set(self.asks)
 
 
 GateAnswer = Annotated[Open | Blocked, Field(discriminator="answer")]

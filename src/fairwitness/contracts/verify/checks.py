@@ -171,6 +171,15 @@ class SandboxSettings(Contract):
     processes: Positive = 512
 
 
+class OracleMode(StrEnum):
+    """How a change of existing tests is judged that the base's own tests do not object to."""
+
+    BASE = "base"
+    """A test may be edited, moved or deleted if its form at the base passes with the new code."""
+    STRICT = "strict"
+    """A person has to accept deleted and weakened tests and loosened configuration; runs of agents use it."""
+
+
 class VerifySettings(Contract):
     """The settings of verification in fairwitness.toml; always taken from the user's tree, never from the change."""
 
@@ -181,5 +190,6 @@ class VerifySettings(Contract):
     """Folders of the projects to verify; None for all that are found."""
     setup: SetupSettings = SetupSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    oracle: OracleMode = OracleMode.BASE
     mutants: Annotated[int, Field(ge=0, le=20)] = 10
     mutants_s: Seconds = 60

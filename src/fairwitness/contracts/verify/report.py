@@ -136,6 +136,19 @@ class FindingLine(Contract):
     """The reason given for accepting it."""
 
 
+class ExpectationLine(Contract):
+    """An existing test that expects something else now: in its old form it fails with the new code."""
+
+    id: Text
+    """The name by which `--accept` accepts it, from the root of the repository on."""
+    message: str = ""
+    """How its old form fails."""
+    before: Texts = ()
+    """Its lines that the change removes."""
+    after: Texts = ()
+    """Its lines that the change adds; none if it was deleted, or if only a file that it loads changed."""
+
+
 class MissingLine(Contract):
     """A check without evidence."""
 
@@ -157,6 +170,7 @@ class VerifyReport(Contract):
     answer: GateAnswer
     checks: tuple[CheckLine, ...]
     findings: tuple[FindingLine, ...]
+    expectations: Annotated[tuple[ExpectationLine, ...], Field(max_length=LISTED)] = ()
     missing: tuple[MissingLine, ...]
     notes: Texts
     changed: Count

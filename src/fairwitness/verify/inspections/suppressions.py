@@ -8,7 +8,7 @@ why. Everything wider or silent blocks, and a person accepts it by path.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from fairwitness.rules.oracle import PathKind, kind_of_path
@@ -146,6 +146,32 @@ def _of_file(change: ChangedText, moved: Counter[str]) -> Iterator[InspectionFin
             continue
         text = f"{quoted(mark.text)} is new: {quoted(line)}"
         yield finding_at(FindingRule.SUPPRESSION_ADDED, change.path, mark.line, text, blocks=mark.blocks)
+
+
+def is_narrow(line: str) -> bool:
+    """Return whether a line's suppression names its rule and holds for this line only."""
+    return any(pattern.search(clipped(line)) for pattern in NARROW)
+
+
+def without_marks(text: str, path: str, numbers: Collection[int]) -> str:
+    """Return a text without the suppressing comments on some lines; marks of code, such as attributes, stay."""
+    language = language_of(path)
+    if language is None:
+        return text
+    comments = dict(lexed(text, language).comments)
+    lines = text.split("\n")
+    for number in numbers:
+        comment = comments.get(number)
+        if comment is not None and number <= len(lines) and comment.rstrip() in lines[number - 1]:
+            head, _, tail = lines[number - 1].partition(comment.rstrip())
+            lines[number - 1] = head + _unmarked(comment.rstrip()) + tail
+    return "\n".join(lines)
+
+
+def _unmarked(comment: str) -> str:
+    for pattern, _ in COMMENTS:
+        comment = pattern.sub("", comment)
+    return comment
 
 
 def marks(text: str, language: Lang) -> Iterator[SuppressionMark]:

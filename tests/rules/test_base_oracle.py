@@ -1,0 +1,72 @@
+"""The base's own tests decide about changed tests: regressions, changed expectations, and what is only a note."""
+
+from itertools import product
+
+import pytest
+from inline_snapshot import snapshot
+
+from fairwitness.contracts.verify.checks import OracleMode
+from fairwitness.contracts.verify.results import BAD, Comparison, ItemChange, Moved
+from fairwitness.rules.base_oracle import SUPPRESSED, WEAKENED, SuppressionVerdict, gone_without_objection, old_forms
+
+
+def _compared(**moves: ItemChange) -> Comparison:
+    return Comparison(counts={}, moved=tuple(Moved(id=id_, move=move) for id_, move in moves.items()))
+
+
+@pytest.mark.req("X1")
+def test_every_mode_has_a_verdict_and_only_a_run_of_the_old_form_makes_a_note() -> None:
+    assert set(WEAKENED) == set(product(OracleMode, (True, False)))
+    assert {
+        f"{mode.value}, old form {'run' if ran else 'not run'}": each.value for (mode, ran), each in WEAKENED.items()
+    } == (
+        snapshot(
+            {
+                "base, old form run": "note",
+                "base, old form not run": "ask",
+                "strict, old form run": "ask",
+                "strict, old form not run": "ask",
+            }
+        )
+    )
+
+
+@pytest.mark.req("X1")
+@pytest.mark.parametrize("old", ItemChange)
+@pytest.mark.parametrize("new", [*ItemChange, None])
+def test_each_test_that_got_worse_in_its_old_form_is_in_one_of_two_lists(
+    old: ItemChange, new: ItemChange | None
+) -> None:
+    now = _compared(a=new) if new else _compared()
+    forms = old_forms(_compared(a=old), now)
+    listed = [moved.id for part in forms for moved in part]
+    assert listed == (["a"] if old in BAD else [])
+    still_red = {ItemChange.BROKEN, ItemChange.NEW_FAILING, ItemChange.STILL_BROKEN, ItemChange.FLAKY}
+    assert bool(forms.expect_otherwise) is (old in BAD and new not in still_red)
+
+
+@pytest.mark.req("X1")
+def test_without_evidence_about_the_new_form_nothing_is_called_a_changed_expectation() -> None:
+    forms = old_forms(_compared(a=ItemChange.BROKEN), None)
+    assert [moved.id for moved in forms.regressed] == ["a"]
+    assert forms.expect_otherwise == ()
+
+
+@pytest.mark.req("X1")
+def test_a_test_may_go_if_its_old_form_was_run_and_passes() -> None:
+    now = _compared(
+        gone=ItemChange.VANISHED, hushed=ItemChange.SILENCED, lost=ItemChange.VANISHED, new=ItemChange.NEW_PASSING
+    )
+    assert gone_without_objection(now, _compared(lost=ItemChange.BROKEN)) == {"gone", "hushed"}
+    assert gone_without_objection(now, None) == frozenset()
+
+
+@pytest.mark.req("X1")
+def test_every_suppression_has_a_verdict_and_strict_is_never_milder() -> None:
+    order = [SuppressionVerdict.NOTE, SuppressionVerdict.ASK, SuppressionVerdict.BLOCK]
+    assert set(SUPPRESSED) == set(product(OracleMode, (True, False), (True, False, None)))
+    for narrow, hides in product((True, False), (True, False, None)):
+        base, strict = (SUPPRESSED[mode, narrow, hides] for mode in OracleMode)
+        assert order.index(base) <= order.index(strict)
+    blocked = [key[1:] for key, verdict in SUPPRESSED.items() if verdict is SuppressionVerdict.BLOCK]
+    assert set(blocked) == {(False, True)}, "only a wide one that hides a new diagnostic is wrong by itself"
