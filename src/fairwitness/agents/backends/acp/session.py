@@ -27,7 +27,7 @@ POLITE_S = 3.0
 """Seconds that an agent has to stop after `session/cancel`."""
 _CLOSE_S = 1.0
 """Seconds that it has to end after its input is closed."""
-_DIED_S = 3.0
+_DIED_S = 10.0
 _QUIET_S = 0.1
 _QUIET_MOST = 10
 _OVER_BUDGET = 402
