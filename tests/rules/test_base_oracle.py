@@ -5,6 +5,8 @@ from itertools import product
 import pytest
 from inline_snapshot import snapshot
 
+from fairwitness.contracts.common.evidence import EvidenceQuery
+from fairwitness.contracts.common.gates import Blocked, Gate
 from fairwitness.contracts.verify.checks import OracleMode
 from fairwitness.contracts.verify.results import BAD, Comparison, ItemChange, Moved
 from fairwitness.rules.base_oracle import SUPPRESSED, WEAKENED, SuppressionVerdict, gone_without_objection, old_forms
@@ -70,3 +72,18 @@ def test_every_suppression_has_a_verdict_and_strict_is_never_milder() -> None:
         assert order.index(base) <= order.index(strict)
     blocked = [key[1:] for key, verdict in SUPPRESSED.items() if verdict is SuppressionVerdict.BLOCK]
     assert set(blocked) == {(False, True)}, "only a wide one that hides a new diagnostic is wrong by itself"
+
+
+@pytest.mark.req("X5")
+@pytest.mark.parametrize(("asks", "is_enough"), [((), False), (("drift",), False), (("drift", "tests"), True)])
+def test_only_where_nothing_else_is_missing_a_person_is_asked(asks: tuple[str, ...], is_enough: bool) -> None:
+    blocked = Blocked(
+        gate=Gate.CHANGE_HOLDS,
+        missing=("tests", "drift"),
+        because="x",
+        count=0,
+        threshold=1,
+        query=EvidenceQuery(sql="SELECT 1", values=()),
+        asks=asks,
+    )
+    assert blocked.needs_person is is_enough
