@@ -377,8 +377,9 @@ WIDE = "# ruff: noqa\nimport os\n\n\ndef price(total, rate=0):\n    return total
         (WIDE, 1),
         (WIDE.replace("# ruff: noqa\nimport os", "import os  # noqa: F401"), 0),
         (WIDE.replace("import os\n", ""), 0),
+        (WIDE.replace("# ruff: noqa\nimport os\n", "").replace("100\n", "100  # type: ignore\n"), 4),
     ],
-    ids=["wide and hides an unused import", "one line and one code", "wide and hides nothing"],
+    ids=["wide and hides an unused import", "one line and one code", "wide and hides nothing", "of a tool not in use"],
 )
 def test_a_suppression_is_judged_by_what_it_hides(shop: Path, code: str, exit_code: int) -> None:
     commit(shop, {"ruff.toml": 'lint.select = ["F"]\n'})

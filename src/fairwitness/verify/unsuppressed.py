@@ -1,13 +1,14 @@
 """Judge suppressions that a change adds by running the checkers without them.
 
-Linters and type checkers run once more on the change with the added comments removed. A suppression that hides nothing,
-or one for a single line and code, is a note; a wider one that hides a new diagnostic blocks. Where no checker could be
-run a person decides.
+The linters and type checkers that heed an added comment run once more on the change without it. A suppression that
+hides nothing, or one for a single line and code, is a note; a wider one that hides a new diagnostic blocks. Where no
+checker that heeds it could be run a person decides: another tool's silence says nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from fairwitness.contracts.verify.checks import OracleMode, ReportFormat
+from fairwitness.contracts.verify.checks import CheckSpec, OracleMode, ReportFormat
 from fairwitness.contracts.verify.report import FindingLine
 from fairwitness.contracts.verify.results import BAD, Evidence
 from fairwitness.rules.base_oracle import SUPPRESSED, SuppressionVerdict
@@ -15,10 +16,25 @@ from fairwitness.verify.cascade import CheckRuns, compared_with_baseline, run_re
 from fairwitness.verify.expectations import WEAKENINGS
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.inspections.model import ChangedText
-from fairwitness.verify.inspections.suppressions import is_narrow, without_marks
+from fairwitness.verify.inspections.suppressions import SuppressionMark, marks_by_line, without_marks
 from fairwitness.verify.model import CheckRequest, ProgressCallback, ProposedChange
 
 CHECK = "suppressions"
+
+
+class BareFile(NamedTuple):
+    """A changed file with its added marks, and its text without them."""
+
+    text: str
+    marks: Mapping[int, Sequence[SuppressionMark]]
+    """The marks on lines with a finding; none for a mark that cannot be removed."""
+
+
+class CheckerFound(NamedTuple):
+    """The files in which a checker finds something new once the marks are gone; None if it gave no evidence."""
+
+    spec: CheckSpec
+    files: frozenset[str] | None
 
 
 def judged_suppressions(
@@ -37,65 +53,92 @@ def judged_suppressions(
     if not added:
         return tuple(findings)
     texts = {file.path: file.after or "" for file in files}
-    bare = {path: without_marks(texts[path], path, _lines(added, path)) for path in {one.path for one in added}}
-    hidden = _hidden(harness, change, checked, {path: text for path, text in bare.items() if text != texts[path]},
-                     on_progress=on_progress, parallel=parallel)  # fmt: skip
-    return tuple(_judged(one, texts[one.path], bare, hidden, mode) if _is_open(one) else one for one in findings)
+    bare = {path: _bare(texts[path], path, added) for path in {one.path for one in added}}
+    found = _found(harness, change, checked, bare, on_progress=on_progress, parallel=parallel)
+    return tuple(_judged(one, bare[one.path], found, mode) if _is_open(one) else one for one in findings)
 
 
 def _is_open(one: FindingLine) -> bool:
     return one.check == CHECK and one.blocks and one.accepted is None and one.line is not None
 
 
-def _lines(findings: Iterable[FindingLine], path: str) -> frozenset[int]:
-    return frozenset(one.line for one in findings if one.path == path and one.line is not None)
+def _bare(text: str, path: str, findings: Iterable[FindingLine]) -> BareFile:
+    lines = frozenset(one.line for one in findings if one.path == path and one.line is not None)
+    without = without_marks(text, path, lines)
+    left = marks_by_line(without, path)
+    return BareFile(
+        without,
+        {line: marks for line, marks in marks_by_line(text, path).items() if line in lines and line not in left},
+    )
 
 
-def _hidden(
+def _found(
     harness: Harness,
     change: ProposedChange,
     checked: Sequence[CheckRuns],
-    bare: Mapping[str, str],
+    bare: Mapping[str, BareFile],
     *,
     on_progress: ProgressCallback,
     parallel: int,
-) -> frozenset[str] | None:
-    """Return the files with diagnostics that only the suppressions hide; None if no checker could be run."""
+) -> tuple[CheckerFound, ...]:
+    """Run the checkers that heed a mark on the change without the marks."""
+    heeding = frozenset(
+        tool for file in bare.values() for marks in file.marks.values() for mark in marks for tool in mark.heeded_by
+    )
     checkers = [
         each
         for each in checked
-        if not each.are_tests and each.spec.report is not ReportFormat.EXIT and each.comparison is not None
+        if each.spec.tool in heeding and not each.are_tests and each.spec.report is not ReportFormat.EXIT
     ]
-    if not checkers or not bare:
-        return None
+    if not checkers:
+        return ()
     entries = harness.shadow.entries(change.head.tree)
-    changes = {path: entries[path]._replace(id=harness.shadow.add_blob(text.encode())) for path, text in bare.items()}
+    changes = {
+        path: entries[path]._replace(id=harness.shadow.add_blob(file.text.encode())) for path, file in bare.items()
+    }
     tree = harness.shadow.compose(change.head.tree, changes)
     requests = [
         CheckRequest(each.spec, each.project, tree, "unsuppressed", environment_tree=change.head.tree)
         for each in checkers
     ]
-    found: set[str] = set()
+    found = []
     for each, ran in zip(checkers, run_requests(harness, requests, on_progress, parallel), strict=True):
         compared = compared_with_baseline(each, ran)
-        if compared is None or ran.evidence is Evidence.NONE:
-            return None
-        known = {moved.id for moved in each.comparison.moved} if each.comparison else set()
+        if each.comparison is None or compared is None or ran.evidence is Evidence.NONE:
+            found.append(CheckerFound(each.spec, None))
+            continue
+        known = {moved.id for moved in each.comparison.moved}
         new = {moved.id for moved in compared.moved if moved.move in BAD} - known
-        found |= {each.spec.in_repository(item.path) for item in ran.items if item.id in new and item.path}
-    return frozenset(found)
+        paths = (each.spec.in_repository(item.path) for item in ran.items if item.id in new and item.path)
+        found.append(CheckerFound(each.spec, frozenset(paths)))
+    return tuple(found)
 
 
-def _judged(
-    one: FindingLine, text: str, bare: Mapping[str, str], hidden: frozenset[str] | None, mode: OracleMode
-) -> FindingLine:
-    lines = text.split("\n")
-    line = lines[one.line - 1] if one.line is not None and one.line <= len(lines) else ""
-    hides = None if hidden is None or bare[one.path] == text else one.path in hidden
-    match SUPPRESSED[mode, is_narrow(line), hides]:
+_WORST_FIRST = (SuppressionVerdict.BLOCK, SuppressionVerdict.ASK, SuppressionVerdict.NOTE)
+
+
+def _judged(one: FindingLine, file: BareFile, found: Sequence[CheckerFound], mode: OracleMode) -> FindingLine:
+    """Return the finding as the worst mark of its line makes it; a line whose marks could not be removed asks."""
+    assert one.line is not None
+    verdicts = {
+        SUPPRESSED[mode, mark.is_narrow, _hides(mark, one.path, found)] for mark in file.marks.get(one.line, ())
+    } or {SUPPRESSED[mode, False, None]}
+    match next(verdict for verdict in _WORST_FIRST if verdict in verdicts):
         case SuppressionVerdict.NOTE:
             return one.model_copy(update={"blocks": False})
         case SuppressionVerdict.ASK:
             return one.model_copy(update={"check": WEAKENINGS})
         case SuppressionVerdict.BLOCK:
             return one.model_copy(update={"text": f"{one.text}; without it there is a new diagnostic"})
+
+
+def _hides(mark: SuppressionMark, path: str, found: Sequence[CheckerFound]) -> bool | None:
+    """Return whether a checker that heeds the mark finds something new without it; None if none could say."""
+    own = [
+        each.files
+        for each in found
+        if each.spec.tool in mark.heeded_by and (each.spec.root == "." or path.startswith(each.spec.root + "/"))
+    ]
+    if not own or None in own:
+        return None
+    return any(path in files for files in own if files is not None)

@@ -160,16 +160,13 @@ def verify_change(
     )
     checked = run_protected(harness, change, checked, tree, on_progress=on_progress, parallel=parallel)
     rows = INSPECTED if change.declared is None else (*INSPECTED, ("scope", "the plan declares every changed file"))
-    findings = judged_findings(
-        judged_suppressions(
-            harness, change, checked, inspected, files, oracle, on_progress=on_progress, parallel=parallel
-        ),
-        checked,
-        oracle,
+    eased = judged_findings(inspected, checked, oracle)
+    findings = judged_suppressions(
+        harness, change, checked, eased, files, oracle, on_progress=on_progress, parallel=parallel
     )
     proofs = [*comparison_proofs(change, checked, oracle), *finding_proofs(findings, rows)]
     expectations = expectation_lines(change, checked, files)
-    notes = [*_submodule_notes(harness, change), *weakening_notes(inspected, findings, expectations)]
+    notes = [*_submodule_notes(harness, change), *weakening_notes(inspected, eased, expectations)]
     for each in checked:
         if each.are_tests and is_no_worse(each):
             proofs += _new_test_proofs(harness, change, each, notes, on_progress=on_progress)

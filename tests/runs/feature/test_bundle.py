@@ -75,11 +75,11 @@ Assembled by Fair Witness from its ledger: executed checks, things it saw, and c
 
 ## 2. Verification
 
-| Task | Verified | Risk | Size | Iteration | Counted | Passed | Holds | Failed | Regressed | Red before too | No evidence | Not heard | Claims |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| `task-01` | yes | 🟡 (planned 🟢) | Standard | 1 | 3 of 2 | 3 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
-| `task-02` | yes | 🟢 | Standard | 1 | 3 of 2 | 3 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
-| `whole` (the whole change) | yes | 🟡 (planned 🟢) | Standard | 1 | 3 of 2 | 3 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
+| Task | Verified | Risk | Size | Iteration | Counted | Passed | Holds | Failed | Needs a person | Regressed | Red before too | No evidence | Not heard | Claims |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| `task-01` | yes | 🟡 (planned 🟢) | Standard | 1 | 3 of 2 | 3 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
+| `task-02` | yes | 🟢 | Standard | 1 | 3 of 2 | 3 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
+| `whole` (the whole change) | yes | 🟡 (planned 🟢) | Standard | 1 | 3 of 2 | 3 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
 
 No regression is on record.
 
@@ -215,7 +215,7 @@ def test_failures_and_regressions_are_counted_and_named(ledger: Ledger) -> None:
     assert bundle.confidence.level is Confidence.LOW
     page = bundle_page(bundle)
     assert "- regressed: task-01: tests" in page
-    assert "| `task-01` | **no** | 🔴 | Large | 1 | 0 of 3 | 0 | 0 | 0 | 1 | 1 | 0 | 0 | 0 |" in page
+    assert "| `task-01` | **no** | 🔴 | Large | 1 | 0 of 3 | 0 | 0 | 0 | 0 | 1 | 1 | 0 | 0 | 0 |" in page
     assert "| `task-09` | 1 | 1 |" in page
     assert "| not rated | task-01 is not verified | the gates | evidence |" in page
 

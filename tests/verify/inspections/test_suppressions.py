@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairwitness.verify.inspections.languages import SUFFIXES, Lang
 from fairwitness.verify.inspections.model import ChangedText
-from fairwitness.verify.inspections.suppressions import is_narrow, marks, suppressions, without_marks
+from fairwitness.verify.inspections.suppressions import marks, marks_by_line, suppressions, without_marks
 from verify.inspections.changes import change, said
 
 pytestmark = [pytest.mark.req("X1"), pytest.mark.req("P9")]
@@ -189,18 +189,45 @@ def test_no_text_makes_it_raise(suffix: str, before: str | None, after: str | No
 @pytest.mark.parametrize(
     ("path", "line", "bare", "narrow"),
     [
-        ("a.py", "import os  # noqa", "import os  ", False),
-        ("a.py", "import os  # noqa: F401", "import os  ", True),
-        ("a.py", "x: int = 's'  # type: ignore[assignment]", "x: int = 's'  ", True),
-        ("a.py", "# mypy: ignore-errors", "", False),
-        ("a.py", 's = "# noqa"', 's = "# noqa"', False),
-        ("a.js", "/* eslint-disable */", "/* */", False),
-        ("a.ts", "// @ts-ignore", "// ", False),
-        ("a.rs", "#[allow(dead_code)]", "#[allow(dead_code)]", False),
-        ("a.txt", "# noqa", "# noqa", False),
+        ("a.py", "import os  # noqa", "import os  ", [False]),
+        ("a.py", "import os  # noqa: F401", "import os  ", [True]),
+        ("a.py", "x: int = 's'  # type: ignore[assignment]", "x: int = 's'  ", [True]),
+        ("a.py", "import os  # noqa: F401  # type: ignore", "import os  ", [True, False]),
+        ("a.py", 's = "# noqa: F401"  # noqa', 's = "# noqa: F401"  ', [False]),
+        ("a.py", 's = "# noqa"  # noqa', 's = "# noqa"  ', [False]),
+        ("a.py", "x()  # pylint: disable=no-member", "x()  ", [True]),
+        ("a.py", "x()  # pylint: disable", "x()  ", [False]),
+        ("a.py", "# mypy: ignore-errors", "", [False]),
+        ("a.py", 's = "# noqa"', 's = "# noqa"', []),
+        ("a.js", "/* eslint-disable */", "/* */", [False]),
+        ("a.ts", "// @ts-ignore", "// ", [False]),
+        ("a.rs", "#[allow(dead_code)]", "#[allow(dead_code)]", [False]),
+        ("a.txt", "# noqa", "# noqa", []),
     ],
 )
-def test_a_line_can_be_checked_without_its_suppression(path: str, line: str, bare: str, narrow: bool) -> None:
+def test_a_line_can_be_checked_without_its_suppression(path: str, line: str, bare: str, narrow: list[bool]) -> None:
     assert without_marks(f"x = 1\n{line}\n", path, {2}) == f"x = 1\n{bare}\n"
     assert without_marks(f"x = 1\n{line}\n", path, {1}) == f"x = 1\n{line}\n"
-    assert is_narrow(line) is narrow
+    assert [mark.is_narrow for mark in marks_by_line(f"x = 1\n{line}\n", path).get(2, [])] == narrow
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "tools"),
+    [
+        ("a.py", "import os  # noqa", {"ruff", "flake8"}),
+        ("a.py", "# ruff: noqa", {"ruff"}),
+        ("a.py", "# flake8: noqa", {"ruff", "flake8"}),
+        ("a.py", "x()  # type: ignore", {"mypy", "pyright", "basedpyright"}),
+        ("a.py", "# mypy: ignore-errors", {"mypy"}),
+        ("a.py", "# pyright: basic", {"pyright", "basedpyright"}),
+        ("a.py", "x()  # pylint: disable=no-member", {"pylint"}),
+        ("a.py", "x()  # nosec", set()),
+        ("a.py", "@no_type_check", set()),
+        ("a.js", "/* eslint-disable */", {"eslint"}),
+        ("a.js", "// oxlint-disable", set()),
+        ("a.ts", "// @ts-ignore", {"typescript"}),
+    ],
+)
+def test_a_mark_is_heeded_by_these_tools_only(path: str, line: str, tools: set[str]) -> None:
+    ((mark,),) = marks_by_line(line + "\n", path).values()
+    assert mark.heeded_by == tools

@@ -34,6 +34,7 @@ COLUMNS: tuple[tuple[str, frozenset[RowWorth]], ...] = (
     ("Passed", frozenset({RowWorth.COUNTS})),
     ("Holds", frozenset({RowWorth.HOLDS})),
     ("Failed", frozenset({RowWorth.FAILED})),
+    ("Needs a person", frozenset({RowWorth.ASKS})),
     ("Regressed", frozenset({RowWorth.REGRESSED})),
     ("Red before too", frozenset({RowWorth.RED_BEFORE_TOO})),
     ("No evidence", LACKS),

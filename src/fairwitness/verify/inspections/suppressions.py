@@ -6,6 +6,7 @@ not block: those that only leave lines out of coverage, and those that name a ru
 why. Everything wider or silent blocks, and a person accepts it by path.
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -28,7 +29,7 @@ from fairwitness.verify.inspections.model import (
 
 _MARKS_PER_PIECE = 50
 """More marks than this in one piece of a comment are not counted: the first ones block already."""
-_CODES = r"[\w\s,.:\[\]()/@-]{0,200}"
+_CODES = r"[\w\s,.:\[\]()/@=-]{0,200}"
 COMMENTS: tuple[tuple[re.Pattern[str], bool], ...] = (
     (re.compile(r"#\s*(?:ruff|flake8)\s*:\s*noqa\b" + _CODES, re.IGNORECASE), True),
     (re.compile(r"#\s*ruff\s*:\s*(?:disable|ignore)\b" + _CODES, re.IGNORECASE), True),
@@ -90,6 +91,18 @@ NARROW: tuple[re.Pattern[str], ...] = (
     re.compile(rf"\bcppcheck-suppress\s+{_RULES}"),
 )
 """Marks that name their rule and apply to one line."""
+_PYTHON_TYPES = frozenset({"mypy", "pyright", "basedpyright"})
+HEEDED: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = (
+    (re.compile(r"#\s*ruff\b", re.IGNORECASE), frozenset({"ruff"})),
+    (re.compile(r"#\s*(?:flake8|noqa)\b", re.IGNORECASE), frozenset({"ruff", "flake8"})),
+    (re.compile(r"#\s*type\b"), _PYTHON_TYPES),
+    (re.compile(r"#\s*mypy\b"), frozenset({"mypy"})),
+    (re.compile(r"#\s*(?:based)?pyright\b"), _PYTHON_TYPES - {"mypy"}),
+    (re.compile(r"#\s*pylint\b"), frozenset({"pylint"})),
+    (re.compile(r"eslint\b"), frozenset({"eslint"})),
+    (re.compile(r"@ts-"), frozenset({"typescript"})),
+)
+"""The tools that heed a mark; another tool's silence says nothing about it."""
 _NARROW_CODE = re.compile(r"#\s*\[\s*(?:allow|expect)\s*\(|@Suppress\w*\s*\(")
 _REASON = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
 """Two words at least."""
@@ -101,6 +114,13 @@ class SuppressionMark(NamedTuple):
     line: int
     text: str
     blocks: bool
+    is_narrow: bool
+    """It names its rule and applies to one line."""
+
+    @property
+    def heeded_by(self) -> frozenset[str]:
+        """The tools that heed it."""
+        return next((tools for pattern, tools in HEEDED if pattern.match(self.text)), frozenset())
 
 
 def suppressions(changes: Iterable[ChangedText]) -> tuple[InspectionFinding, ...]:
@@ -148,9 +168,14 @@ def _of_file(change: ChangedText, moved: Counter[str]) -> Iterator[InspectionFin
         yield finding_at(FindingRule.SUPPRESSION_ADDED, change.path, mark.line, text, blocks=mark.blocks)
 
 
-def is_narrow(line: str) -> bool:
-    """Return whether a line's suppression names its rule and holds for this line only."""
-    return any(pattern.search(clipped(line)) for pattern in NARROW)
+def marks_by_line(text: str, path: str) -> dict[int, list[SuppressionMark]]:
+    """Return the marks of a file that block, by line."""
+    language = language_of(path)
+    found: dict[int, list[SuppressionMark]] = {}
+    for mark in marks(text, language) if language is not None else ():
+        if mark.blocks:
+            found.setdefault(mark.line, []).append(mark)
+    return found
 
 
 def without_marks(text: str, path: str, numbers: Collection[int]) -> str:
@@ -163,7 +188,7 @@ def without_marks(text: str, path: str, numbers: Collection[int]) -> str:
     for number in numbers:
         comment = comments.get(number)
         if comment is not None and number <= len(lines) and comment.rstrip() in lines[number - 1]:
-            head, _, tail = lines[number - 1].partition(comment.rstrip())
+            head, _, tail = lines[number - 1].rpartition(comment.rstrip())
             lines[number - 1] = head + _unmarked(comment.rstrip()) + tail
     return "\n".join(lines)
 
@@ -185,7 +210,8 @@ def marks(text: str, language: Lang) -> Iterator[SuppressionMark]:
         found = (each for piece in windows(line) for pattern in CODE[language] for each in pattern.finditer(piece))
         for match in found:
             told = _REASON.search(clipped(beside.get(number, ""))) is not None or "reason =" in line
-            yield SuppressionMark(number, _normal(match.group()), not (told and _NARROW_CODE.match(match.group())))
+            blocks = not (told and _NARROW_CODE.match(match.group()))
+            yield SuppressionMark(number, _normal(match.group()), blocks, is_narrow=False)
 
 
 def _code(source: Lexed, language: Lang) -> tuple[str, ...]:
@@ -194,21 +220,26 @@ def _code(source: Lexed, language: Lang) -> tuple[str, ...]:
 
 
 def _in_comment(line: int, comment: str) -> Iterator[SuppressionMark]:
+    found = list(itertools.islice(_found(comment), _MARKS_PER_PIECE))
+    rest = comment
+    for match, narrow, _ in found:
+        start, end = (narrow or match).span()
+        rest = rest[:start] + "|" * (end - start) + rest[end:]
+    is_told = _REASON.search(rest) is not None
+    for match, narrow, blocks in found:
+        blocks_still = blocks and not (is_told and narrow is not None)
+        yield SuppressionMark(line, _normal(match.group()), blocks_still, is_narrow=narrow is not None)
+
+
+def _found(comment: str) -> Iterator[tuple[re.Match[str], re.Match[str] | None, bool]]:
+    """Yield the marks of a comment, each with the part that names its rule, and whether such marks block."""
     taken: list[tuple[int, int]] = []
     for pattern, blocks in COMMENTS:
         for match in pattern.finditer(comment):
             if not any(start < match.end() and match.start() < end for start, end in taken):
                 taken.append(match.span())
-                if len(taken) > _MARKS_PER_PIECE:
-                    return
-                yield SuppressionMark(line, _normal(match.group()), blocks and not _is_narrow_and_told(comment))
-
-
-def _is_narrow_and_told(comment: str) -> bool:
-    for pattern in NARROW:
-        if match := pattern.search(comment):
-            return _REASON.search(comment[: match.start()] + " " + comment[match.end() :]) is not None
-    return False
+                narrow = (each.match(comment, match.start()) for each in NARROW)
+                yield match, next(filter(None, narrow), None), blocks
 
 
 def _normal(text: str) -> str:
