@@ -380,19 +380,19 @@ def trust() -> str:
     )
 
 
-SECTIONS: list[Callable[[], str]] = [
-    gates,
-    moves,
-    routing,
-    paths,
-    review,
-    retry,
-    provider_faults,
-    confidence,
-    risk,
-    trust,
-]
-"""Whoever adds a rule adds its section here."""
+SECTIONS: dict[Callable[[], str], tuple[str, ...]] = {
+    gates: ("gates", "evidence_worth"),
+    moves: ("report_comparison",),
+    routing: ("feature_routes",),
+    paths: ("feature_paths",),
+    review: ("review",),
+    retry: ("feature_retry", "schedule"),
+    provider_faults: ("provider_faults",),
+    confidence: ("confidence",),
+    risk: ("risk",),
+    trust: ("repository_settings",),
+}
+"""Each section with the modules of `rules` that decide; whoever adds a rule adds its section here."""
 
 
 def page() -> str:
@@ -403,4 +403,10 @@ def page() -> str:
         "functions decide in a run, on the command line and in the dashboard. An agent's word appears nowhere in here\n"
         "except as a claim.\n\n"
     )
-    return opening + "\n".join(section() for section in SECTIONS)
+    return opening + "\n".join(_with_place(section(), modules) for section, modules in SECTIONS.items())
+
+
+def _with_place(section: str, modules: Iterable[str]) -> str:
+    heading, _, rest = section.partition("\n")
+    places = " and ".join(f"`rules/{module}.py`" for module in modules)
+    return f"{heading}\n\nDecided in {places}.\n{rest}"

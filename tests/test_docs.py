@@ -72,6 +72,17 @@ def test_every_place_on_the_architecture_page_exists(place: str) -> None:
     assert architecture.resolve(place).exists()
 
 
+SOURCE = ROOT / "src" / "fairwitness"
+OURS = re.compile(rf"`((?:{'|'.join(path.name for path in SOURCE.iterdir() if path.is_dir())})/[\w/.-]+\.py)`")
+
+
+def test_every_module_that_a_page_names_exists() -> None:
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+    named = {(page.name, path) for page in pages for path in OURS.findall(page.read_text())}
+    assert len(named) > 20
+    assert [each for each in named if not (SOURCE / each[1]).exists()] == []
+
+
 def test_a_place_that_does_not_exist_is_refused() -> None:
     for place in ("fairwitness.rules.nothing", "fairwitness.rules.gates:nothing", "tests/nothing"):
         with pytest.raises(LookupError):

@@ -1,7 +1,7 @@
 """Reads files about agents: one TOML file for each role, external agent and price, and one Markdown file for a prompt.
 
-Those of this package come first. A person adds or replaces them in the folders of the user configuration. A repository
-adds none.
+Those of this package come first; of prices it has none. A person adds or replaces them in the folders of the user
+configuration. A repository adds none.
 """
 
 import tomllib

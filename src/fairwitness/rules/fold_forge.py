@@ -17,10 +17,10 @@ from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import Dag, NodeState
 from fairwitness.contracts.forge.events import ForgeEvent
 from fairwitness.contracts.forge.status import DagStatus, ForgeRunStatus, NodeStatus, RunPhase, RunState
+from fairwitness.contracts.graph.orders import DEFAULT_ATTEMPTS
 from fairwitness.rules.dag import COUNTED, Changes, node_after, reopened
 from fairwitness.rules.fold import UPCASTERS, Upcasters, at, fold, next_event
 
-DEFAULT_ATTEMPTS = 3
 _SHAPE: TypeAdapter[ForgeEvent] = TypeAdapter(ForgeEvent)
 
 

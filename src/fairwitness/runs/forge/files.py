@@ -10,10 +10,11 @@ from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.status import RunState
+from fairwitness.contracts.graph.orders import DEFAULT_ATTEMPTS
 from fairwitness.errors import EventsBroken
 from fairwitness.kit.json_text import render
 from fairwitness.ledger.ledger import Ledger
-from fairwitness.rules.fold_forge import DEFAULT_ATTEMPTS, ForgeState, fold_forge
+from fairwitness.rules.fold_forge import ForgeState, fold_forge
 from fairwitness.runs.forge.change_requests import write_files
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.store.artifacts import Store
