@@ -389,3 +389,31 @@ def test_a_suppression_is_judged_by_what_it_hides(shop: Path, code: str, exit_co
     report = json.loads(done.stdout)
     assert next(check for check in report["checks"] if check["tool"] == "ruff")["after"] == "passed", report["missing"]
     assert done.returncode == exit_code, report["answer"]
+
+
+RED = "from shop import price\n\n\ndef test_rounds():\n    assert price(199, 50) == 99\n"
+
+
+@pytest.mark.req("X1", "X5")
+@pytest.mark.parametrize(
+    ("files", "exit_code"),
+    [
+        ({"test_rounds.py": ""}, 4),
+        ({"test_rounds.py": RED.replace("== 99", "== 100")}, 4),
+        ({"test_rounds.py": RED.replace("def test", "import pytest\n\n\n@pytest.mark.skip\ndef test")}, 4),
+        ({"test_rounds.py": RED.replace("test_rounds():", "test_rounds():\n    # known")}, 0),
+        ({"test_rounds.py": RED + "\n", "shop.py": SHOP.replace("* rate // 100", "* rate // 100 + 1 - 1")}, 0),
+    ],
+    ids=["deleted", "expects what there is", "skipped", "red as before", "red as before, with a change"],
+)
+def test_a_test_that_was_red_is_not_made_green_by_changing_it(
+    shop: Path, files: dict[str, str], exit_code: int
+) -> None:
+    commit(shop, {"test_rounds.py": RED})
+    git(shop, "switch", "-qc", "work")
+    commit(shop, files)
+    done = verify(shop, "--base", "main", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == exit_code, report["answer"]
+    assert [one["id"] for one in report["expectations"]] == (["test_rounds.py::test_rounds"] if exit_code else [])
+    assert not [note for note in report["notes"] if "no objection" in note and "test_rounds" in note and exit_code]

@@ -1,11 +1,12 @@
 """How a change of existing tests and rules is judged: by the base's own form of them, run against the new code.
 
 A test that fails in its old form only, because the change edits or deletes it, expected something else before. Whether
-the new expectation is right is for a person to decide. A test that fails in both forms is a regression. A test whose
-old form passes may be edited, moved or deleted freely, unless the mode is strict.
+the new expectation is right is for a person to decide, also where the test failed before the change. A test that passed
+before and fails in both forms is a regression. A test whose old form passes may be edited, moved or deleted freely,
+unless the mode is strict; one whose old form did not run may not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from fairwitness.contracts.verify.checks import OracleMode
 from fairwitness.contracts.verify.results import BAD, Comparison, ItemChange, Moved
 
 _RED_NOW = frozenset({ItemChange.BROKEN, ItemChange.NEW_FAILING, ItemChange.STILL_BROKEN, ItemChange.FLAKY})
+_OBJECTS = BAD | {ItemChange.STILL_BROKEN}
 GONE = frozenset({ItemChange.VANISHED, ItemChange.SILENCED})
 
 
@@ -60,12 +62,12 @@ no checker could be run without it."""
 
 
 class OldForms(NamedTuple):
-    """The tests that got worse in their old form."""
+    """The tests whose old form objects to the new code."""
 
     regressed: tuple[Moved, ...]
-    """They got worse in their new form as well, or it is unknown."""
+    """They got worse, in their new form as well or it is unknown."""
     expect_otherwise: tuple[Moved, ...]
-    """Only their old form got worse: the change edits or deletes what it expects."""
+    """Only their old form fails: the change edits or deletes what it expects."""
 
 
 def old_forms(original: Comparison, now: Comparison | None) -> OldForms:
@@ -76,17 +78,19 @@ def old_forms(original: Comparison, now: Comparison | None) -> OldForms:
     >>> [moved.id for moved in old_forms(old, new).expect_otherwise]
     ['t.py::a']
     """
-    worse = [moved for moved in original.moved if moved.move in BAD]
     red = None if now is None else {moved.id for moved in now.moved if moved.move in _RED_NOW}
     return OldForms(
-        regressed=tuple(moved for moved in worse if red is None or moved.id in red),
-        expect_otherwise=tuple(moved for moved in worse if red is not None and moved.id not in red),
+        regressed=tuple(moved for moved in original.moved if moved.move in BAD and (red is None or moved.id in red)),
+        expect_otherwise=tuple(
+            moved for moved in original.moved if moved.move in _OBJECTS and red is not None and moved.id not in red
+        ),
     )
 
 
-def gone_without_objection(now: Comparison, original: Comparison | None) -> frozenset[str]:
-    """Return the tests that vanished or are skipped now, and whose old form passes with the new code."""
+def gone_without_objection(now: Comparison, original: Comparison | None, passed: Collection[str]) -> frozenset[str]:
+    """Return the tests that vanished or are skipped now, and whose old form passed with the new code."""
     if original is None:
         return frozenset()
-    worse = {moved.id for moved in original.moved if moved.move in BAD}
-    return frozenset(moved.id for moved in now.moved if moved.move in GONE and moved.id not in worse)
+    unsure = {moved.id for moved in original.moved if moved.move in _OBJECTS | {ItemChange.FLAKY}}
+    gone = (moved.id for moved in now.moved if moved.move in GONE)
+    return frozenset(id_ for id_ in gone if id_ in passed and id_ not in unsure)

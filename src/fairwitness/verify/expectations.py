@@ -6,7 +6,7 @@ side by side.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fairwitness.contracts.verify.checks import Language, OracleMode
 from fairwitness.contracts.verify.report import LISTED, ExpectationLine, FindingLine
@@ -67,11 +67,12 @@ def _was_run_in_old_form(path: str, checked: Sequence[CheckRuns]) -> bool:
     return bool(own) and all(each.original is not None for each in own)
 
 
-def weakening_notes(
-    before: Sequence[FindingLine], after: Sequence[FindingLine], expectations: Sequence[ExpectationLine]
-) -> Iterator[str]:
-    """Yield a note about what the change does to existing tests and rules without an objection of the base's own."""
-    failing = {one.id.split("[", 1)[0] for one in expectations}
+def weakening_notes(before: Sequence[FindingLine], after: Sequence[FindingLine], asked: Iterable[str]) -> Iterator[str]:
+    """Yield a note about what the change does to existing tests and rules without an objection of the base's own.
+
+    `asked` are the tests about which a person is asked.
+    """
+    failing = {id_.split("[", 1)[0] for id_ in asked}
     eased = [old.subject or old.path for old, new in zip(before, after, strict=True) if old.blocks and not new.blocks]
     names = [name for name in dict.fromkeys(eased) if name not in failing]
     if names:

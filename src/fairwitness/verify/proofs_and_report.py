@@ -13,7 +13,7 @@ from fairwitness.contracts.verify.report import (
     MissingLine,
     RequiredCheck,
 )
-from fairwitness.contracts.verify.results import BAD, Comparison, Evidence, ItemChange, Moved, Ran
+from fairwitness.contracts.verify.results import BAD, Evidence, ItemChange, ItemOutcome, Moved, Ran
 from fairwitness.rules.base_oracle import GONE, WEAKENED, WeakeningVerdict, gone_without_objection, old_forms
 from fairwitness.rules.change_gate import is_excused
 from fairwitness.verify.cascade import CheckRuns, items_before
@@ -22,6 +22,7 @@ from fairwitness.verify.proofs import ProofRow, broke_by_itself, is_no_worse
 
 OUTPUT_LINES = 10
 _WORSE = frozenset({ItemChange.BROKEN, ItemChange.NEW_FAILING})
+_AS_EXPECTED = frozenset({ItemOutcome.PASSED, ItemOutcome.XFAILED})
 
 
 def comparison_proofs(change: ProposedChange, checked: Sequence[CheckRuns], mode: OracleMode) -> list[ProofRow]:
@@ -32,17 +33,21 @@ def comparison_proofs(change: ProposedChange, checked: Sequence[CheckRuns], mode
             worse = [moved for moved in each.comparison.moved if moved.move in _WORSE]
             proofs.append(_proof("regressions", each, worse, "nothing that passed before fails now"))
             if each.are_tests:
-                gone = _unaccepted(change, each, _gone(each.comparison, each.original, mode))
+                gone = _unaccepted(change, each, _gone(each, mode))
                 proofs.append(_proof("test-drift", each, gone, "no test disappeared or is newly skipped"))
         if each.protected is not None:
             proofs += _original(change, each, each.protected)
     return proofs
 
 
-def _gone(now: Comparison, original: Comparison | None, mode: OracleMode) -> list[Moved]:
+def _gone(each: CheckRuns, mode: OracleMode) -> list[Moved]:
     """Return the tests that are gone and that a person has to accept; a changed expectation is a proof of its own."""
-    fine = gone_without_objection(now, original)
-    other = {moved.id for moved in original.moved if moved.move in BAD} if original else set()
+    now, original, ran = each.comparison, each.original, each.protected
+    if now is None:
+        return []
+    passed = {item.id for item in ran.items if item.outcome in _AS_EXPECTED} if ran else set()
+    fine = gone_without_objection(now, original, passed)
+    other = {moved.id for part in old_forms(original, now) for moved in part} if original else set()
     return [
         moved
         for moved in now.moved
@@ -80,8 +85,8 @@ def changed_expectations(change: ProposedChange, each: CheckRuns) -> list[Moved]
 def gone_tests(change: ProposedChange, checked: Sequence[CheckRuns], mode: OracleMode) -> Iterator[str]:
     """Yield the tests, as the repository names them, that are gone and that a person has to accept."""
     for each in checked:
-        if each.comparison is not None and each.are_tests:
-            for moved in _unaccepted(change, each, _gone(each.comparison, each.original, mode)):
+        if each.are_tests:
+            for moved in _unaccepted(change, each, _gone(each, mode)):
                 yield each.spec.in_repository(moved.id)
 
 

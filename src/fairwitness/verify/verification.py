@@ -166,7 +166,9 @@ def verify_change(
     )
     proofs = [*comparison_proofs(change, checked, oracle), *finding_proofs(findings, rows)]
     expectations = expectation_lines(change, checked, files)
-    notes = [*_submodule_notes(harness, change), *weakening_notes(inspected, eased, expectations)]
+    gone = tuple(gone_tests(change, checked, oracle))
+    asked_about = (*(one.id for one in expectations), *gone)
+    notes = [*_submodule_notes(harness, change), *weakening_notes(inspected, eased, asked_about)]
     for each in checked:
         if each.are_tests and is_no_worse(each):
             proofs += _new_test_proofs(harness, change, each, notes, on_progress=on_progress)
@@ -191,7 +193,7 @@ def verify_change(
         checks=tuple(check_line(each, proofs, excused=each.spec.id in excused) for each in checked),
         findings=findings,
         expectations=expectations,
-        gone=tuple(gone_tests(change, checked, oracle)),
+        gone=gone,
         missing=missing_lines(asked, checked, undiscovered),
         notes=tuple(notes),
     )
