@@ -254,6 +254,17 @@ def _check(name: str, *argv: str, root: str = ".", required: bool = True) -> Che
     )
 
 
+TYPED = {
+    ("{python}", "-m", "unittest", "discover", "-s", "tests"): "python -m unittest discover -s tests",
+    ("{python}", "-m", "ruff", "check", "."): "python -m ruff check .",
+    ("{python}", "-m", "mypy", "--cache-dir={tmp}/mypy", "a.py"): "python -m mypy a.py",
+    ("{python}", "-m", "pytest", "-o", "x=y", "--junitxml={report}", "-q", "testing", "more"): (
+        "python -m pytest testing more"
+    ),
+    ("{python}", "run.py", "{report}"): None,
+}
+
+
 @pytest.mark.req("A2")
 def test_required_checks_that_verify_finds_complete_what_the_manifests_say() -> None:
     project = Project(root=".", language=Language.PYTHON, manifests=("setup.py",))
@@ -273,6 +284,9 @@ def test_required_checks_that_verify_finds_complete_what_the_manifests_say() -> 
     assert with_checks(nothing, found) == nothing._replace(
         type=ProjectType.PYTHON, commands={CommandKind.TEST: "python -m pytest", CommandKind.BUILD: "make 'a b'"}
     )
+    for argv, typed in TYPED.items():
+        one = Discovered(projects=(project,), checks=(_check("tests", *argv),), undiscovered=())
+        assert with_checks(nothing, one).commands.get(CommandKind.TEST) == typed
     made = detect_commands({"Makefile": "test:\n\ttrue\n"})
     assert with_checks(made, found).commands[CommandKind.TEST] == "make test"
     assert with_checks(made, found).type is ProjectType.MAKEFILE

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.req("A2")
         pytest.param("```\nREQ-01: no\n```\nREQ-01: It starts in a second.", id="an example is none"),
         pytest.param("REQ-01:\n\n## Next\n\n- REQ-01: It starts in a second.", id="the first text counts"),
         pytest.param("### REQ-01\n- It starts in a second.\n- REQ-02: no", id="a list under a heading"),
+        pytest.param("REQ-01: It starts in a second.\nREQ-2: no", id="the next line is another's"),
     ],
 )
 def test_a_description_is_found(spec: str) -> None:
@@ -36,6 +37,12 @@ def test_the_first_specification_counts_and_what_is_nowhere_is_left_out() -> Non
     assert requirement_texts(["A1: one", "A1: two\n\nA2: three", "\x00"], ["A1", "A2", "A3"]) == {
         "A1": "one",
         "A2": "three",
+    }
+
+
+def test_a_line_that_starts_with_another_word_with_a_number_goes_on() -> None:
+    assert requirement_texts(["A1: sums are of\nsha256 and\nutf8 only"], ["A1"]) == {
+        "A1": "sums are of sha256 and utf8 only"
     }
 
 

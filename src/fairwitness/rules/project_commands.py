@@ -4,6 +4,7 @@ Manifests are read in a fixed order, and the first with a command decides. The u
 say that there is no such command; only missing settings are detected.
 """
 
+import itertools
 import json
 import re
 import shlex
@@ -82,6 +83,10 @@ def detect_commands(manifests: Mapping[str, str]) -> Detected:
     return Detected(ProjectType.UNKNOWN, None, {}, ())
 
 
+_HARNESS_OPTION = re.compile(r"--(?:[\w-]+=\{report\}$|cache-dir=\{)")
+"""An option of the harness, without which the command does the same."""
+
+
 def with_checks(detected: Detected, found: Discovered) -> Detected:
     """Return what was detected, completed by the required checks that `fairwitness verify` finds at the top.
 
@@ -100,9 +105,11 @@ def with_checks(detected: Detected, found: Discovered) -> Detected:
 
 def _typed(spec: CheckSpec) -> str | None:
     """Return the command of a check as a person types it; None if only the harness can fill it in."""
-    if spec.argv[:2] == ("{python}", "-m"):
-        return f"python -m {spec.argv[2]}"
-    return None if any("{" in word for word in spec.argv) else shlex.join(spec.argv)
+    words = ["python" if word == "{python}" else word for word in spec.argv if not _HARNESS_OPTION.match(word)]
+    if words[:3] == ["python", "-m", "pytest"]:  # its options are the harness's; what follows them is the project's
+        places = itertools.takewhile(lambda word: not word.startswith("-"), words[:2:-1])
+        words[3:] = tuple(places)[::-1]
+    return None if any("{" in word for word in words) else shlex.join(words)
 
 
 def commands_of(project: ProjectSettings | None, detected: Detected) -> dict[CommandKind, str | None]:

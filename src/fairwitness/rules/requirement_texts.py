@@ -27,7 +27,9 @@ def requirement_texts(specs: Iterable[str], ids: Collection[str]) -> dict[str, s
         for at, line in enumerate(lines):
             name, rest = _described(line)
             if name in ids and name not in found:
-                text = " ".join(filter(None, (rest, *_continued(lines[at + 1 :], is_started=bool(rest))))).strip()
+                text = " ".join(
+                    filter(None, (rest, *_continued(lines[at + 1 :], _shape(name), is_started=bool(rest))))
+                ).strip()
                 if text:
                     found[name] = text[:LONGEST]
     return found
@@ -45,18 +47,27 @@ def _described(line: MarkdownLine) -> tuple[str, str]:
     return match.group(), " ".join(rest.replace("|", " ").split()).rstrip("_ ").removesuffix("**")
 
 
-def _continued(lines: Sequence[MarkdownLine], *, is_started: bool) -> Iterator[str]:
-    """Yield the lines that continue a description; empty lines before its first text are skipped."""
+def _continued(lines: Sequence[MarkdownLine], shape: str, *, is_started: bool) -> Iterator[str]:
+    """Yield the lines that continue a description; empty lines before its first text are skipped.
+
+    A line that starts with another id of the same shape begins the next description.
+    """
     for line in lines:
         if not line.text and not is_started:
             continue
         if not line.text or heading_of(line) is not None or line.text.startswith("|"):
             return
-        item = item_of(line.text)
-        if item is not None and ((is_started and line.indent == 0) or _has_number(_described(line)[0])):
+        name, is_item = _described(line)[0], item_of(line.text) is not None
+        if is_item and ((is_started and line.indent == 0) or _has_number(name)):
+            return
+        if _has_number(name) and _shape(name) == shape:
             return
         is_started = True
         yield " ".join(line.text.split())
+
+
+def _shape(name: str) -> str:
+    return re.sub(r"\d+", "0", name)
 
 
 def _has_number(name: str) -> bool:
