@@ -157,7 +157,7 @@ def may_write_within(policy: ToolPolicy, folder: str, scope: Scope) -> bool:
 
 
 def _write_globs(policy: ToolPolicy, scope: Scope) -> list[list[str]]:
-    globs = [f"{scope.folder}/{output}" for output in policy.outputs if scope.folder]
+    globs = [f"{scope.folder}/{output}" for output in policy.writes if scope.folder]
     globs += scope.writes if policy.source else ()
     return [_plain(glob).split("/") for glob in globs]
 

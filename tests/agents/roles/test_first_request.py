@@ -148,6 +148,8 @@ def test_who_can_write_nothing_has_no_tool_that_writes(role: Role) -> None:
     assert not any(is_usable(tool, role, Scope()) for tool in writing)
     source = Scope(writes=("a.py",))
     assert all(is_usable(tool, role, source) is POLICIES[role].source for tool in writing)
+    run = Scope(folder="docs/feature/x")
+    assert all(is_usable(tool, role, run) is bool(ROLES[role].documents) for tool in writing)
 
 
 @pytest.mark.parametrize("role", BRIEFS)

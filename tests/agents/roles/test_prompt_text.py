@@ -93,7 +93,7 @@ def test_a_role_is_told_it_may_write_exactly_what_its_policy_lets_it_write(role:
     policy = POLICIES[role]
     assert all(may_write(policy, glob.replace("*", "x"), scope) for glob in told)
     assert ("src/login.py" in told) is policy.source
-    assert len(told) == len(policy.outputs) + policy.source
+    assert len(told) == len(policy.writes) + policy.source
     assert _written(_prompt(_changed(role, scope=Scope()))) == []
 
 

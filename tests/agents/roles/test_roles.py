@@ -158,6 +158,7 @@ def test_the_rater_has_no_tool_and_is_told_so() -> None:
 def test_documents_that_a_role_writes_are_among_those_its_policy_lets_it_write() -> None:
     assert any(spec.documents for spec in ROLES.values())
     for role, spec in ROLES.items():
+        assert tuple(spec.documents) == POLICIES[role].writes
         assert set(spec.documents) <= set(POLICIES[role].outputs)
         assert set(spec.documents.values()) <= set(catalog())
 

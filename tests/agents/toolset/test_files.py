@@ -251,14 +251,14 @@ def test_a_builder_writes_the_files_of_its_task_and_no_others(bench: Bench) -> N
 
 @pytest.mark.req("X3")
 def test_a_role_that_does_not_build_writes_only_its_own_documents(worktree: Path) -> None:
-    bench = Bench(worktree, role=Role.REVIEWER)
-    verdict = f"{FOLDER}/review-verdicts/security.yaml"
-    assert bench.good("create_file", path=verdict, content="verdict: approve\n") == f"created {verdict} (1 line)"
+    bench = Bench(worktree, role=Role.PLANNER)
+    task = f"{FOLDER}/tasks/task-01.yaml"
+    assert bench.good("create_file", path=task, content="task_id: task-01\n") == f"created {task} (1 line)"
     assert "is not among the files" in bench.refused("create_file", path="src/a.py", content="x")
-    assert bench.refused("replace_string_in_file", path=verdict, old_string="a", new_string="b") == (
-        "adversarial-reviewer does not have replace_string_in_file"
+    assert bench.refused("multi_replace_string_in_file", path=task, replacements=[]) == (
+        "planner does not have multi_replace_string_in_file"
     )
-    assert Bench(worktree, role=Role.JUDGE).refused("create_file", path=verdict, content="x") == (
+    assert Bench(worktree, role=Role.JUDGE).refused("create_file", path=task, content="x") == (
         "judge does not have create_file"
     )
 

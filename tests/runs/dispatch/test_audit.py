@@ -78,9 +78,9 @@ def test_a_role_that_does_not_build_may_not_touch_the_source(world: World, role:
     assert not any(each.allowed for each in found.changed)
 
 
-def test_a_reviewer_may_write_its_own_documents_and_nothing_else(world: World) -> None:
-    path = "docs/feature/shop/review-verdicts/code-security-sentinel.yaml"
-    found = audited(world, write(path), write("docs/feature/shop/plan-output.yaml"), role=Role.REVIEWER)
+def test_a_planner_may_write_its_tasks_and_nothing_else(world: World) -> None:
+    path = "docs/feature/shop/tasks/task-01.yaml"
+    found = audited(world, write(path), write("docs/feature/shop/plan-output.yaml"), role=Role.PLANNER)
     assert [(each.path, each.allowed) for each in found.changed] == [
         ("docs/feature/shop/plan-output.yaml", False),
         (path, True),

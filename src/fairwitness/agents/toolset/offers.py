@@ -62,9 +62,9 @@ def offer(tool: Tool, role: Role, scope: Scope) -> ToolSpec:
 
 
 def writable(role: Role, scope: Scope) -> list[str]:
-    """Return the globs of files that a role may write."""
+    """Return the globs of files that a role writes; the program writes its answer."""
     policy = POLICIES[role]
-    documents = [f"{scope.folder}/{output}" for output in policy.outputs if scope.folder]
+    documents = [f"{scope.folder}/{document}" for document in policy.writes if scope.folder]
     return [*documents, *(scope.writes if policy.source else ())]
 
 

@@ -100,7 +100,7 @@ def _listed(spec: RoleSpec, settings: AgentsSettings, probe: Prober) -> ListedRo
         purpose=spec.purpose,
         answer=spec.answer,
         tools=tuple(tool.value for tool in Tool if tool in policy.tools),
-        writes=(*policy.outputs, *(("(declared)",) if policy.source else ())),
+        writes=(*policy.writes, *(("(declared)",) if policy.source else ())),
         statuses=tuple(status.value for status in spec.statuses),
         timeout_s=spec.timeout_s,
         budget=given.budget.plain(),

@@ -129,7 +129,9 @@ class ToolPolicy(NamedTuple):
 
     tools: frozenset[Tool]
     outputs: tuple[str, ...] = ()
-    """Globs of the documents that it writes, below the run's folder."""
+    """Globs of the documents that are made of its work, below the run's folder."""
+    writes: tuple[str, ...] = ()
+    """Those that it writes itself; the program writes the others from its answer."""
     source: bool = False
     """Whether it may write the files that its task declared."""
     programs: tuple[tuple[str, ...], ...] = ()
@@ -175,7 +177,9 @@ POLICIES: Mapping[Role, ToolPolicy] = {
     Role.RESEARCHER: ToolPolicy(_SEARCH | {Tool.CREATE_FILE}, outputs=("research/*.yaml",)),
     Role.SPEC: ToolPolicy(_SEARCH | _WRITE | {Tool.ASK_QUESTIONS}, outputs=("spec-output.yaml", "feature.md")),
     Role.DESIGNER: ToolPolicy(_SEARCH | _WRITE, outputs=("design-output.yaml", "design.md")),
-    Role.PLANNER: ToolPolicy(_SEARCH | _WRITE, outputs=("plan-output.yaml", "plan.md", "tasks/*.yaml")),
+    Role.PLANNER: ToolPolicy(
+        _SEARCH | _WRITE, outputs=("plan-output.yaml", "plan.md", "tasks/*.yaml"), writes=("tasks/*.yaml",)
+    ),
     Role.IMPLEMENTER: ToolPolicy(
         _SEARCH | _WRITE | _RUN | {Tool.MULTI_REPLACE, Tool.LIST_USAGES},
         outputs=("implementation-reports/*.yaml",),
