@@ -385,7 +385,7 @@ def test_a_file_that_a_person_wrote_or_edited_is_kept_and_named(tmp_path: Path) 
     binary.write_bytes(b"\xff\xfe")
     first = export("vscode", tmp_path)
     edited = tmp_path / ".github/agents/planner.agent.md"
-    edited.write_text(edited.read_text().replace("You cut a design", "You hack at a design"))
+    edited.write_text(edited.read_text().replace("You cut work", "You hack at work"))
     again = export("vscode", tmp_path)
     assert len(first.written) == 12
     assert len(again.unchanged) == 11
