@@ -401,7 +401,7 @@ def test_a_file_that_a_person_wrote_or_edited_is_kept_and_named(tmp_path: Path) 
     ]
     assert foreign.read_text() == "# Mine\n"
     assert binary.read_bytes() == b"\xff\xfe"
-    assert "You hack at a design" in edited.read_text()
+    assert "You hack at work" in edited.read_text()
 
 
 @pytest.mark.req("P15")
