@@ -246,11 +246,12 @@ def commit_whole(context: FeatureContext, tip: str) -> None:
         raise UsageError("there is no evidence bundle to be named", next_step=f"fairwitness resume {context.run_id}")
     base, tree = (context.repository.tree_of(commit) for commit in (context.order.base_commit, tip))
     files = tuple(change.path for change in context.shadow.diff(base, tree))
+    subject = subject_of(context.order.request, files, _merged_titles(context))
     landed = commit(
         context,
         tip,
-        subject=subject_of(context.order.request, files, _merged_titles(context)),
-        body=_body(context),
+        subject=subject,
+        body=_body(context, subject),
         bundle_sha256=bundle.removeprefix("sha256:"),
         assisted_by=_assisted(context),
     )
@@ -264,12 +265,12 @@ def rollback_command(run_id: str) -> str:
     return f"fairwitness rollback {shlex.quote(run_id)}"
 
 
-def _body(context: FeatureContext) -> str:
+def _body(context: FeatureContext, subject: str) -> str:
     """Return the body of the commit message: the first line of the request if the subject cannot hold it, and the
     merged tasks."""
     titles = _merged_titles(context)
     first = first_line(context.order.request)
-    whole = [bounded(first, _FIRST_LINE)] if cells(first) > SUBJECT_LIMIT - len("feat: ") else []
+    whole = [bounded(first, _FIRST_LINE)] if first.rstrip(_CLOSING) not in subject else []
     return "\n\n".join((*whole, "\n".join(f"- {title}" for title in titles)))
 
 

@@ -66,9 +66,11 @@ def proof_rows(ledger: Ledger, run_id: str, task: str, round_: int) -> tuple[Val
 
 def failed_subject(ledger: Ledger, run_id: str, node: str, attempt: int, reason: str) -> tuple[str, int]:
     """Return the task and the round whose checks refused an attempt: its own, or those of the merge it failed in."""
+    if not reason.startswith(RED_MERGE):
+        return node, attempt
     ends = [event for event in ledger.events(run_id) if event.type in (_MERGING, _MERGED)]
     for place in range(len(ends) - 1, 0, -1):
-        if reason.startswith(RED_MERGE) and ends[place].data.get("culprit") == node:
+        if ends[place].data.get("culprit") == node:
             began = next(event for event in reversed(ends[:place]) if event.type == _MERGING)
             stacked = [name for name in began.data["nodes"] if name not in ends[place].data["conflicting"]]
             return f"merge-{began.data['batch']}", 1 + stacked.index(node)
