@@ -79,8 +79,14 @@ def test_a_command_connects_to_nothing_outside(tmp_path: Path, arguments: tuple[
 
 
 @pytest.mark.usefixtures("own_home")
-@pytest.mark.width("full")
-@pytest.mark.parametrize("demo", [(), ("--forge",), ("--autopilot",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "demo",
+    [
+        pytest.param((), marks=pytest.mark.width("full")),
+        *(pytest.param((flag,), marks=pytest.mark.width("sweep")) for flag in ("--light", "--forge", "--autopilot")),
+    ],
+    ids=" ".join,
+)
 def test_a_whole_run_connects_to_nothing_outside(tmp_path: Path, demo: tuple[str, ...]) -> None:
     hosts = _watched(tmp_path, "demo", *demo, "--dir", str(tmp_path / "demo"), cwd=tmp_path)
     assert [host for host in hosts if is_outside(host)] == []

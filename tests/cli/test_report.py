@@ -80,7 +80,7 @@ def test_without_such_a_run_or_a_ledger_there_is_none(
     assert report("last", cwd=tmp_path_factory.mktemp("empty")).returncode == 3
 
 
-@pytest.mark.width("full")  # one whole autopilot run
+@pytest.mark.width("sweep")  # one whole autopilot run
 @pytest.mark.timeout(300)
 def test_the_report_of_an_autopilot_run_says_which_phase_failed_and_why(tmp_path: Path) -> None:
     fairwitness("demo", "--autopilot", "--dir", tmp_path / "here", cwd=tmp_path)

@@ -118,7 +118,7 @@ def test_a_commit_that_writes_into_a_folder_of_ours_makes_it_a_doubtful_one(shop
     assert look(state).standing is Standing.OURS
 
 
-@pytest.mark.width("full")
+@pytest.mark.width("sweep")
 def test_a_copy_is_read_and_checked_and_nothing_in_it_is_reused_until_it_is_adopted(shop: Path, tmp_path: Path) -> None:
     commit(shop, HONEST)
     assert verify(shop, "--head", "HEAD").returncode == 0

@@ -42,7 +42,10 @@ def test_a_section_that_is_promised_for_some_cases_is_one_that_a_brief_can_have(
 
 @pytest.fixture(
     scope="module",
-    params=["", *(pytest.param(flag, marks=pytest.mark.width("full")) for flag in ("--light", "--forge", "--autopilot"))],
+    params=[
+        "",
+        *(pytest.param(flag, marks=pytest.mark.width("sweep")) for flag in ("--light", "--forge", "--autopilot")),
+    ],
 )
 def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[Role, list[str]]:
     """The prompts of each role in a recorded run."""

@@ -17,6 +17,8 @@ from fairwitness.runs.feature.tasks import FIX_NODE
 from feature.grounds import TASK, Grounds, Run, Turn, as_turns, call, git, of, reviewed
 from support.trust import trust
 
+pytestmark = pytest.mark.width("sweep")  # each is a whole run; those that CI always takes say so
+
 SECURITY, ARCHITECTURE, PRAGMATIC = (perspective.value for perspective in Perspective)
 README = "README.md"
 OUTVOTED = "Voucher codes are compared letter by letter"
@@ -134,7 +136,6 @@ def test_a_fixer_that_answers_only_some_findings_is_asked_for_the_others(grounds
     assert f"missing: {PRAGMATIC}/DOC-1" in run.transcript(fix)
 
 
-@pytest.mark.width("full")
 @pytest.mark.req("P7")
 def test_three_approvals_without_a_look_commit_nothing(grounds: Grounds) -> None:
     for perspective in Perspective:

@@ -106,6 +106,7 @@ def killed_at(grounds: Grounds, point: str, passage: str, *, alone: bool) -> Dri
     return drill
 
 
+@needs_hours
 @pytest.mark.req("P16")
 def test_a_run_that_nobody_kills_passes_every_point_and_none_that_is_not_listed(grounds: Grounds) -> None:
     content, passed = grounds.reference(alone=True)

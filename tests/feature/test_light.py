@@ -26,6 +26,8 @@ from feature.remains import assert_clean, assert_same, content_of
 from support import demo_feature as full
 from support.trust import trust
 
+pytestmark = pytest.mark.width("sweep")  # each is a whole run; those that CI always takes say so
+
 LIGHT = load("light")
 SESSIONS = LIGHT.sessions
 ONE_ITERATION = "iterations = 1\n"
@@ -184,7 +186,6 @@ def breaking(session: RecordedSession) -> RecordedSession:
     return replace(session, turns=(*session.turns, more))
 
 
-@pytest.mark.width("full")
 @pytest.mark.req("P2", "P4")
 @pytest.mark.parametrize("spoil", [broken, breaking], ids=["lying", "breaking"])
 def test_an_implementer_that_lies_or_breaks_something_commits_nothing(tmp_path: Path, spoil: object) -> None:

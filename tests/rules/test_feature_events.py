@@ -24,6 +24,7 @@ from fairwitness.contracts.common.decisions import (
 )
 from fairwitness.contracts.common.evidence import EvidenceQuery
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
+from fairwitness.contracts.common.policy import RunPath
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Confidence, Severity, Workflow
 from fairwitness.contracts.feature.events import Degradation, FeatureRunOutcome
@@ -92,6 +93,7 @@ def words(state: FeatureState, decision: Decision, raised: Raised | None = None)
         "run_finished": ("outcome",),
         "pushback_recorded": ("step", "concerns", "selected_option"),
         "degraded": ("kind",),
+        "path_changed": ("path",),
         "gate_evaluated": ("gate", "open"),
     }
     return [" ".join([kind, *(str(data[name]) for name in key[kind])]) for kind, data in told(state, decision, raised)]
@@ -105,6 +107,7 @@ def every_decision() -> list[Decision]:
     return [
         Advance(reason="on", gates=gates, to="step-2", start=("spec",), degradations=("fewer_researchers",)),
         Advance(reason="on", to="step-2", auto_selected="proceed"),
+        Advance(reason="red", to="step-7", path=RunPath.FULL),
         Retry(reason="again", step="step-1", what=RetryOf.CALL, instances=("impact",)),
         Revise(reason="back", gates=gates, to="step-1", round=2),
         Replan(reason="anew", iteration=2, tasks=("task-01",)),
@@ -235,6 +238,13 @@ MOVES: list[tuple[str, FeatureState, Decision, Raised | None, list[str]]] = [
         Advance(reason="on", to="step-5"),
         None,
         ["step_finished step-4a advanced", "step_started step-5"],
+    ),
+    (
+        "a run leaves the light path",
+        at_step(Step.VERIFY),
+        Advance(reason="red", to="step-7", path=RunPath.FULL),
+        None,
+        ["path_changed full", "step_finished step-6 advanced", "step_started step-7"],
     ),
     (
         "failing tasks are planned anew",

@@ -30,7 +30,7 @@ class BareFile(NamedTuple):
     """The marks on lines with a finding; none for a mark that cannot be removed."""
 
 
-class CheckerFound(NamedTuple):
+class HiddenDiagnostics(NamedTuple):
     """The files in which a checker finds something new once the marks are gone; None if it gave no evidence."""
 
     spec: CheckSpec
@@ -80,7 +80,7 @@ def _found(
     *,
     on_progress: ProgressCallback,
     parallel: int,
-) -> tuple[CheckerFound, ...]:
+) -> tuple[HiddenDiagnostics, ...]:
     """Run the checkers that heed a mark on the change without the marks."""
     heeding = frozenset(
         tool for file in bare.values() for marks in file.marks.values() for mark in marks for tool in mark.heeded_by
@@ -105,19 +105,19 @@ def _found(
     for each, ran in zip(checkers, run_requests(harness, requests, on_progress, parallel), strict=True):
         compared = compared_with_baseline(each, ran)
         if each.comparison is None or compared is None or ran.evidence is Evidence.NONE:
-            found.append(CheckerFound(each.spec, None))
+            found.append(HiddenDiagnostics(each.spec, None))
             continue
         known = {moved.id for moved in each.comparison.moved}
         new = {moved.id for moved in compared.moved if moved.move in BAD} - known
         paths = (each.spec.in_repository(item.path) for item in ran.items if item.id in new and item.path)
-        found.append(CheckerFound(each.spec, frozenset(paths)))
+        found.append(HiddenDiagnostics(each.spec, frozenset(paths)))
     return tuple(found)
 
 
 _WORST_FIRST = (SuppressionVerdict.BLOCK, SuppressionVerdict.ASK, SuppressionVerdict.NOTE)
 
 
-def _judged(one: FindingLine, file: BareFile, found: Sequence[CheckerFound], mode: OracleMode) -> FindingLine:
+def _judged(one: FindingLine, file: BareFile, found: Sequence[HiddenDiagnostics], mode: OracleMode) -> FindingLine:
     """Return the finding as the worst mark of its line makes it; a line whose marks could not be removed asks."""
     assert one.line is not None
     verdicts = {
@@ -132,7 +132,7 @@ def _judged(one: FindingLine, file: BareFile, found: Sequence[CheckerFound], mod
             return one.model_copy(update={"text": f"{one.text}; without it there is a new diagnostic"})
 
 
-def _hides(mark: SuppressionMark, path: str, found: Sequence[CheckerFound]) -> bool | None:
+def _hides(mark: SuppressionMark, path: str, found: Sequence[HiddenDiagnostics]) -> bool | None:
     """Return whether a checker that heeds the mark finds something new without it; None if none could say."""
     own = [
         each.files
