@@ -1,14 +1,11 @@
 """Compares the commands that an agent's answer names with those that ran in its own dispatch."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.tools import Role
 from fairwitness.runs.dispatch.model import ClaimCheck, no_claims
-
-_CHECKED = frozenset({Role.EXECUTOR, Role.MINI_VERIFIER, Role.PHASE_VERIFIER})
-"""The roles that run commands and say how they ended."""
 
 
 def claim_check(brief: Brief) -> ClaimCheck:
@@ -16,20 +13,41 @@ def claim_check(brief: Brief) -> ClaimCheck:
 
     A command in the brief is run by Fair Witness itself, so a wrong claim about it is found by comparison.
     """
-    if brief.role not in _CHECKED:
+    claims = _CLAIMS.get(brief.role)
+    if claims is None:
         return no_claims
     from fairwitness.rules.claims import unrun_claims  # with autopilot's contracts, which other runs do not load
 
     shown = "\n".join(box.text for box in brief.inputs)
 
     def objections(answer: dict[str, Any], ran: tuple[str, ...]) -> tuple[str, ...]:
-        found = unrun_claims(tuple(_claims(answer)), ran, shown)
+        found = unrun_claims(tuple(claims(answer)), ran, shown)
         return tuple(f"{each}; run it, or leave it out" for each in found)
 
     return objections
 
 
-def _claims(answer: dict[str, Any]) -> Iterator[str]:
-    yield from answer.get("commands_run", ())
-    for each in answer.get("evidence", ()):
-        yield from each.get("commands_run", ())
+def _of_executor(answer: dict[str, Any]) -> Iterator[str]:
+    from fairwitness.contracts.autopilot.returns import ExecutorReturn
+
+    yield from (claim for each in ExecutorReturn.model_validate(answer).evidence for claim in each.commands_run)
+
+
+def _of_mini_verifier(answer: dict[str, Any]) -> Iterator[str]:
+    from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
+
+    yield from MiniVerifierReturn.model_validate(answer).commands_run
+
+
+def _of_verifier(answer: dict[str, Any]) -> Iterator[str]:
+    from fairwitness.contracts.autopilot.verification import VerifierReturn
+
+    yield from VerifierReturn.model_validate(answer).commands_run
+
+
+_CLAIMS: Final[Mapping[Role, Callable[[dict[str, Any]], Iterator[str]]]] = {
+    Role.EXECUTOR: _of_executor,
+    Role.MINI_VERIFIER: _of_mini_verifier,
+    Role.PHASE_VERIFIER: _of_verifier,
+}
+"""The roles that run commands and say how they ended; an answer may have further fields, which say nothing here."""

@@ -1,0 +1,45 @@
+"""What an answer says about commands is read from the fields of its contract; other fields of it are kept and ignored."""
+
+from typing import Any
+
+import pytest
+
+from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.common.tools import Role, Scope
+from fairwitness.runs.shared.claimed_commands import claim_check
+from support.fixtures import value_of
+
+EXECUTED = value_of("003/filled-executor-return.json")
+CHECKED = value_of("003/filled-mini-verifier-return.json")
+VERIFIED = value_of("003/filled-verifier-return.json")
+LIE = "make test -> 400 passed"
+LOOKED = "ls src -> a.py"
+
+
+def objections(role: Role, answer: dict[str, Any]) -> tuple[str, ...]:
+    brief = Brief(
+        dispatch_id="d", run_id="run-1", role=role, instance="d", task="Do it.", parameters={}, inputs=(), scope=Scope()
+    )
+    return claim_check(brief)(answer, ())
+
+
+@pytest.mark.req("A3", "A20")
+@pytest.mark.parametrize("extra", ["I read the diff.", None, ["x"], [None], {"a": 1}, 7, [{"commands_run": LIE}]])
+@pytest.mark.parametrize(("role", "good"), [(Role.MINI_VERIFIER, CHECKED), (Role.PHASE_VERIFIER, VERIFIED)])
+def test_a_field_that_the_contract_does_not_have_decides_nothing(role: Role, good: Any, extra: Any) -> None:
+    said = good | {"commands_run": [LOOKED], "evidence": extra}
+    assert objections(role, said) == ()
+    assert len(objections(role, said | {"commands_run": [LIE]})) == 1
+
+
+@pytest.mark.req("A3", "A20")
+@pytest.mark.parametrize("extra", ["I ran everything.", None, [None], {"a": 1}, [LIE]])
+def test_an_executor_is_held_to_the_commands_of_its_tasks(extra: Any) -> None:
+    task = EXECUTED["evidence"][0]
+    said = EXECUTED | {"evidence": [task | {"commands_run": [LOOKED]}], "commands_run": extra}
+    assert objections(Role.EXECUTOR, said) == ()
+    assert len(objections(Role.EXECUTOR, said | {"evidence": [task | {"commands_run": [LIE]}]})) == 1
+
+
+def test_other_roles_are_not_asked_what_they_ran() -> None:
+    assert objections(Role.RATER, {"commands_run": [LIE]}) == ()
