@@ -48,16 +48,20 @@ def proven_tree(ledger: Ledger, store: Store, run_id: str, tree: str) -> ProvenT
     texts = check_texts(ledger, store, run_id, task, rows)
     lines = [str(text) for text in texts]
     lines += [str(note) for note in last.detail.get("notes", ())]
-    words: dict[str, CheckWord] = {name: _word(rows, name) for name in ("compile", "tests", "lint", "build")}
+    words: dict[str, CheckWord] = {name: check_word(rows, name) for name in ("compile", "tests", "lint", "build")}
     return ProvenTree(checks=AutomatedChecks.model_validate(words), lines=tuple(dict.fromkeys(lines)))
 
 
-def _word(rows: Iterable[ValuedRow], kind: str) -> CheckWord:
-    """Return the result of one kind of check; what failed before the change too decides nothing about it."""
-    worths: set[RowWorth] = {worth for row, worth in rows if _KINDS.get(row.check_name) == kind}
+def check_word(rows: Iterable[ValuedRow], kind: str) -> CheckWord:
+    """Return the result of one kind of check over all its rows, such as those of two projects.
+
+    It passed only if every row says so: a part without evidence, or one that failed before the change too, leaves the
+    result open. An agent's claim says nothing.
+    """
+    worths = {worth for row, worth in rows if _KINDS.get(row.check_name) == kind} - {RowWorth.SILENT}
     if worths & SHUTS:
         return False
-    return True if worths & SATISFIES else "n/a"
+    return True if worths and worths <= SATISFIES else "n/a"
 
 
 def settled_checks(by_command: AutomatedChecks, proven: AutomatedChecks) -> AutomatedChecks:
