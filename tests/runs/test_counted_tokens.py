@@ -46,3 +46,11 @@ def test_a_killed_try_is_in_the_budget_and_not_in_the_figures() -> None:
 @pytest.mark.req("A4")
 def test_what_an_agent_did_not_count_is_what_was_reserved_for_it() -> None:
     assert counted_tokens([ended("plan", 40_000)]) == 40_000
+
+
+@pytest.mark.req("A4")
+def test_a_cancelled_try_of_an_agent_that_counts_nothing_is_counted_once() -> None:
+    cancelled = row(CANCELLED, "plan", {"used": {"tokens": 40_000, "money_micros": 0, "milliseconds": 0}})
+    assert counted_tokens([cancelled]) == 40_000
+    assert counted_tokens([cancelled, ended("plan", 80_000)]) == 80_000
+    assert counted_tokens([ended("plan", 80_000), cancelled, ended("judge", 10, tokens_in=6, tokens_out=1)]) == 80_007

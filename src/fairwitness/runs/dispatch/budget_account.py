@@ -70,14 +70,16 @@ def counted_tokens(observations: Iterable[Observation]) -> int:
 
     A killed try reported nothing: the budget counts its reservation, but it is no figure of what was used.
     """
-    total = 0
-    for row in observations:
-        if row.kind == CANCELLED:
-            total += recorded(Amounts, row, "used").tokens
-        elif row.kind == ENDED:
+    rows = tuple(observations)
+    total, with_all_tries = 0, set()
+    for row in rows:
+        if row.kind == ENDED:
             counted = Usage.model_validate(row.detail["outcome"]["usage"]).tokens
+            if counted is None:  # the spending is that of all tries, also of the cancelled ones
+                with_all_tries.add(row.subject)
             total += recorded(Spending, row, "spending").used.tokens if counted is None else counted
-    return total
+    cancelled = (row for row in rows if row.kind == CANCELLED and row.subject not in with_all_tries)
+    return total + sum(recorded(Amounts, row, "used").tokens for row in cancelled)
 
 
 def limits_of(spec: RoleSpec) -> DispatchLimits:
