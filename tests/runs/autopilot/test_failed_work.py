@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fairwitness.contracts.agents.dispatch import EnforcementTier, OutcomeStatus
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import Role
@@ -15,6 +16,7 @@ from fairwitness.runs.autopilot.task_graphs import TaskNode
 from fairwitness.store.artifacts import Store
 from runs.autopilot.site import pass_of
 from runs.autopilot.workyard import MENDED, Yard, create, made, node
+from runs.dispatch.world import Scripted, says, writes
 
 BAD = "bad = 1\n"
 NOISE = "for n in 1 2 3 4 5 6 7 8 9; do echo 'a line of noise that fills the output of the script'; done\n"
@@ -22,6 +24,7 @@ SCRIPT = (
     "echo 'FAILED tests/test_a.py::test_it - AssertionError: bad is no good' >&2\n"
     f"{NOISE}test -e src/a.py && grep -q good src/a.py\n"
 )
+
 
 
 @pytest.fixture
@@ -78,6 +81,22 @@ def test_a_task_that_is_tried_again_learns_of_the_attempt_before(yard: Yard) -> 
     yard.plays("a", "", attempt=3)
     yard.work("p5-a", other)
     assert "### Earlier attempts" not in yard.prompt("p5-a-3"), "a new plan gave the id to another task"
+
+
+@pytest.mark.req("A3", "A5")
+@pytest.mark.parametrize("number", [1, 2])
+def test_after_a_refused_debugger_the_next_attempt_is_told_which_command_failed(yard: Yard, number: int) -> None:
+    yard.plays("a", *([BAD] * number))
+    name = f"p5-a-1-debug-{number}"
+    answer = MENDED | {"commits": []}
+    yard.others[name] = Scripted(says(answer), (writes("src/token.py", "not mine\n"),), tier=EnforcementTier.D)
+    yard.carry(yard.begin(node(script=SCRIPT)))
+    assert yard.result(name).outcome.status is OutcomeStatus.REFUSED
+    second = yard.begin(node(script=SCRIPT), purpose="execute-2")
+    yard.plays("a", "good = 2\n", attempt=2)
+    assert yard.work("p5-a", second).done
+    checks = yard.prompt("p5-a-2").split("### Checks that failed in the last attempt")[1]
+    assert "FAILED tests/test_a.py::test_it" in checks
 
 
 @pytest.mark.req("A3")

@@ -199,17 +199,13 @@ class CommandHarness:
         known = self._log.kept(f"{CHECKS}:{scope}", SeenChecks)
         return () if known is None else known.notes
 
-    def failed(self, scope: str) -> tuple[CheckText, ...]:
-        """Return what the commands of a scope said that did not pass, with their stored output."""
+    def failed(self, *scopes: str) -> tuple[CheckText, ...]:
+        """Return what did not pass, with its stored output, in the first of these scopes in which a command ran."""
         run_id, ledger = self._log.run_id, self._log.ledger
-        rows = [
-            row
-            for kind in (CHECK, EXECUTION)
-            for row in ledger.observations(run_id, kind)
-            if row.subject == scope or row.subject.startswith(f"{scope}:")
-        ]
+        rows = [row for kind in (CHECK, EXECUTION) for row in ledger.observations(run_id, kind)]
+        of_scopes = ([row for row in rows if f"{row.subject}:".startswith(f"{scope}:")] for scope in scopes)
         texts = []
-        for row in rows:
+        for row in next(filter(None, of_scopes), ()):
             result = recorded(ExecutionResult, row, "document")
             execution = row.detail.get("execution")
             known = None if result.passed or execution is None else ledger.execution(int(execution))

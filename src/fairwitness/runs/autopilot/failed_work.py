@@ -168,7 +168,8 @@ class RetryMaterial:
         """Return what failed in an attempt: commands of its task, or checks of the project."""
         ledger, run_id = self._log.ledger, self._log.run_id
         done = attempted(self._log, node, attempt)
-        own = () if done is None else self._harness.failed(f"{node}-{attempt}-{done.debug_attempts}")
+        rounds = () if done is None else range(done.debug_attempts, -1, -1)  # after a refused debugger nothing runs
+        own = self._harness.failed(*(f"{node}-{attempt}-{number}" for number in rounds))
         task, round_ = failed_subject(ledger, run_id, node, attempt, reason)
         return (*own, *failed_texts(ledger, self._kept, run_id, task, proof_rows(ledger, run_id, task, round_)))
 
