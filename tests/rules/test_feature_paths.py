@@ -216,6 +216,20 @@ def test_a_change_that_turns_out_red_is_reviewed_by_three() -> None:
     assert [gate.gate.value for gate in left.gates] == ["EG-1", "EG-2"]
 
 
+@pytest.mark.req("P7", "P9")
+def test_a_red_change_of_which_nothing_is_merged_is_reviewed_by_nobody() -> None:
+    deleted = ChangedFile(path="till/money.py", change=ChangeKind.DELETED)
+    rows = (failed("tests", round=3), observed("revert-task-01", False, round=3))
+    gone = task("task-01", *rows, iteration=3, files=(deleted,))
+    differs: dict[str, Any] = {"step": Step.VERIFY, "calls": (call("task-01"),), "tasks": (gone,), "iteration": 3}
+    light = _advance(decide(facts(path=RunPath.LIGHT, **differs), LIGHT))
+    assert light == decide(facts(**differs), Policy())
+    assert (light.to, light.start, light.path) == ("step-8b", ("evidence-bundle",), None)
+    assert "nothing is merged" in light.reason
+    kept = differs | {"tasks": (gone, task("task-02", iteration=3)), "calls": (call("task-01"), call("task-02"))}
+    assert _advance(decide(facts(path=RunPath.LIGHT, **kept), LIGHT)).path is RunPath.FULL, "the rest is reviewed"
+
+
 @pytest.mark.req("P7")
 def test_a_fix_that_turns_out_red_is_reviewed_by_three() -> None:
     def after(path: str) -> Advance:

@@ -175,7 +175,8 @@ def _routed(
     if route.action is Action.REVISE:
         assert facts.approval is not None
         return Revise(reason=reason, to=target.value, round=len(facts.approval.spent) + 2)
-    entered = _leaving(facts, policy, step) or _enter(target, facts, policy, reason=reason)
+    left = None if to is Step.EVIDENCE else _leaving(facts, policy, step)  # where nothing is merged nobody reviews
+    entered = left or _enter(target, facts, policy, reason=reason)
     return entered.model_copy(
         update={
             "gates": gates,
