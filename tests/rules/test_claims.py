@@ -284,14 +284,32 @@ def test_a_pass_that_the_harness_did_not_see_is_never_without_a_word(
     [
         pytest.param("pytest -q -> 400 passed", (), "", "passed", id="never run"),
         pytest.param("make test -> 2 failed", ("make lint",), "", "failed", id="another was run"),
+        pytest.param("pytest -> 400 passed", ("pytest tests/test_a.py",), "", "passed", id="a part of it was run"),
         pytest.param("pytest -q -> 400 passed", ("pytest  -q",), "", None, id="run"),
-        pytest.param("python3 -m pytest -> 400 passed", ("pytest",), "", None, id="run as a check"),
+        pytest.param("python3 -m pytest -> 400 passed", ("run_check pytest",), "", None, id="run as a check"),
+        pytest.param("run_check(tests) -> passed", ("run_check tests",), "", None, id="a check called"),
+        pytest.param("run_check: tests -> passed", ("run_check tests",), "", None, id="a check named"),
+        pytest.param("run_check(tests) -> passed", ("run_check lint",), "", "passed", id="another check was run"),
+        pytest.param("pytest -q -> 4 passed", ("python -m pytest -q",), "", None, id="run as a module"),
+        pytest.param(".venv/bin/pytest -> 4 passed", ("CI=1 pytest -q",), "", None, id="run with a variable"),
+        pytest.param("cd a && pytest -> 4 passed", ("pytest",), "", None, id="run after a change of folder"),
+        pytest.param("pytest && make -> OK", ("pytest",), "", "passed", id="one of two was run"),
+        pytest.param("Ran `pytest -q` -> 4 passed", ("bash -c 'pytest -q'",), "", None, id="told in a sentence"),
         pytest.param("sh a.sh -> b -> exit code 0", ("sh a.sh -> b",), "", None, id="an arrow in the command"),
         pytest.param("sh check.sh -> OK", (), "- it holds\n      sh  check.sh\n", None, id="the harness runs it"),
+        pytest.param("pytest -q -> OK", (), "tests (passed): `python -m pytest`", None, id="the harness ran the check"),
+        pytest.param("tests -> passed", (), "tests (passed): `sh check.sh`", None, id="a check of the harness"),
+        pytest.param("pytest -> 400 passed", (), "command: pytest tests/test_a.py", "passed", id="a part is shown"),
+        pytest.param("make -> OK", (), "we make things", "passed", id="a word of a sentence"),
+        pytest.param("make -> OK", (), "1. It builds\n   command: make\n2. More", None, id="the value of a field"),
+        pytest.param("pytest -> OK", (), "command: pytest\n  tests/test_a.py", "passed", id="a value of two lines"),
+        pytest.param(
+            "make -> OK", (), "- criterion: It is so\n  command: make", None, id="the second field of an item"
+        ),
+        pytest.param("make a -> OK", (), "script: |\n  make a\n  make b", None, id="a line of a script"),
         pytest.param("grep -n x a.py -> no errors", (), "", None, id="only looks"),
         pytest.param("sh -c 'a  b' -> OK", (), "command: 'sh -c ''a\n  b'''", None, id="shown in YAML's quotes"),
         pytest.param("src/a.py:3 -> a line", (), "", None, id="no result"),
-        pytest.param("pytest -q", (), "", None, id="no arrow"),
         pytest.param("-> passed", (), "", None, id="no command"),
     ],
 )
@@ -301,3 +319,27 @@ def test_a_result_of_a_command_that_did_not_run_is_found(
     command = claim.partition(" -> ")[0]
     sentence = f"“{command}” is said to have {said}, but it was not run in this session"
     assert unrun_claims([claim, claim], ran, shown) == (() if said is None else (sentence,))
+
+
+@pytest.mark.req("A3", "A20")
+@pytest.mark.parametrize(
+    ("claim", "command"),
+    [
+        ("pytest -q: 400 passed", "pytest -q"),
+        ("ran pytest, 400 passed", "ran pytest"),
+        ("pytest -q 400 passed", "pytest -q"),
+        ("python3 -m unittest (OK)", "python3 -m unittest"),
+        ("go test ./... - ok", "go test ./..."),
+        ("I ran `make test`: no failures", "make test"),
+        ("pytest -q", None),
+        ("make sure that it exists: ok", None),
+        ("go through the diff: no errors", None),
+        ("Read the diff: no errors", None),
+        ("`src/a.py` has no errors", None),
+        ("make: no rule", None),
+    ],
+)
+def test_a_result_is_read_without_an_arrow_where_the_program_is_known_for_it(claim: str, command: str | None) -> None:
+    sentence = f"“{command}” is said to have passed, but it was not run in this session"
+    assert unrun_claims([claim], (), "") == (() if command is None else (sentence,))
+    assert unrun_claims([claim], ("pytest", "python -m unittest", "go test ./...", "make test"), "") == ()

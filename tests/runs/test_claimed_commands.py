@@ -1,4 +1,4 @@
-"""What an answer says about commands is read from the fields of its contract; other fields of it are kept and ignored."""
+"""What an answer says about commands is read from the fields of its contract; other fields decide nothing."""
 
 from typing import Any
 

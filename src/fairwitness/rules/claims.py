@@ -6,6 +6,7 @@ walkthrough is compared with the files that changed and with the test results.
 """
 
 import re
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -76,41 +77,116 @@ def claim_differences(claims: Sequence[str], executions: Sequence[ExecutionResul
     return tuple(dict.fromkeys(each for claim in claims for each in _of_claim(claim, executions)))
 
 
-_LOOKS = frozenset({"cat", "find", "git", "grep", "head", "ls", "rg", "sed", "tail", "wc", "read_file", "grep_search"})
+_LOOKS = frozenset(
+    {"cat", "cd", "find", "git", "grep", "head", "ls", "rg", "sed", "tail", "wc", "read_file", "grep_search"}
+)
 """Programs that only look; an agent has tools of its own for them, and their results decide nothing."""
+_RUNNERS = re.compile(
+    r"bash|bun|bundle|cargo|cmake|composer|ctest|dotnet|eslint|flake8|go|gradlew?|jest|make|meson|mix|mocha|mvn|mypy|ninja"
+    r"|node|nose2|nox|npm|phpunit|pip|pnpm|poetry|pre-commit|pylint|pyright|pytest|python[\d.]*|rake|rspec|ruff|run_check"
+    r"|sh|swift|tox|tsc|unittest|uv|vitest|yarn"
+)
+"""Programs whose result is a claim, even where no arrow separates it from the command."""
+_BEFORE = re.compile(
+    r"(?:(?:i\s+)?(?:re-?)?(?:ran|run|running|executed)[:\s]\s*|[A-Za-z_]\w*=\S*\s+|(?:ba|da|z)?sh\s+-l?c\s+"
+    r"|(?:\S*/)?python[\d.]*\s+-m\s+|(?:uv|poetry|pipenv|pdm)\s+run\s+|npx\s+|env\s+|time\s+|timeout\s+\S+\s+)+",
+    re.IGNORECASE,
+)
+"""What may stand before a command without making another one of it."""
+_PROSE = re.compile(r"make sure\b|go (?!build|run|test|vet)")
+_LOUDNESS = re.compile(r"(?<=\s)(?:-q+|-v+|--quiet|--verbose|--tb=\S+|(?:\d|&)?>(?:&\d|\s?/dev/null))(?=\s|$)")
+"""Options that change only what a command prints."""
+_JOINS = re.compile(r"&&|\|\||[;|\n]")
+_QUOTES = re.compile(r"['\"\\`]")
+_TICKED = re.compile(r"`([^`]+)`")
+_FIELD = re.compile(r"(?P<indent>\s*(?:[-*]\s+|\d+\.\s+)?)[A-Za-z_][\w ]*:(?:\s+|$)")
+_ITEM = re.compile(r"^\s*(?:[-*$]|\d+\.)\s+")
+_NAME_ENDS = re.compile(r"[\s():,'\"`]+")
+_RESULT_BEGINS = re.compile(
+    r"[:,;]\s|\s[-–—=]\s|\s\(|\s(?=(?:\d+ (?:tests? )?)?(?:ok|pass|passe[sd]|fails?|failed|exit(?:s|ed)?)\b)",
+    re.IGNORECASE,
+)
 
 
 def unrun_claims(claims: Sequence[str], ran: Collection[str], shown: str) -> Texts:
     """Return one sentence for each claim of a result of a command that did not run.
 
-    `ran` are the commands and checks that ran in the dispatch; `shown` is the text of the agent's inputs: a command in
-    it is run by Fair Witness itself. Claims without a clear result, and of programs that only look, are passed over.
+    `ran` are the commands that ran in the dispatch, a check as `run_check <name>`; `shown` is the text of the agent's
+    inputs: a command that stands there whole is run by Fair Witness itself. Claims without a clear result, and of
+    programs that only look, are passed over.
 
-    >>> unrun_claims(["pytest -q -> 400 passed", "make test -> OK"], ["pytest -q"], "")
+    >>> unrun_claims(["pytest -q -> 400 passed", "make test: OK"], ["python -m pytest"], "we make tests")
     ('“make test” is said to have passed, but it was not run in this session',)
     """
-    known, inputs = {_signs(each) for each in ran}, _signs(shown)
-    return tuple(dict.fromkeys(each for claim in claims for each in _unrun(claim, known, inputs)))
+    checks = {each.split()[-1] for each in ran if each.startswith("run_check ")}
+    known = {single for each in (*ran, *_shown(shown)) for single in _single_commands(each)}
+    return tuple(dict.fromkeys(each for claim in claims for each in _unrun(claim, known, checks)))
 
 
-_SPELLING = re.compile(r"[\s'\"\\`]+")
+def _shown(text: str) -> Iterator[str]:
+    """Yield what a text may name as a command: whole lines, values of fields, and what stands between backticks."""
+    lines = deque(text.splitlines())
+    while lines:
+        line = lines.popleft()
+        field = _FIELD.match(line)
+        if field is not None:
+            line = line[field.end() :]
+            while line and line[0] != "|" and lines and len(lines[0]) - len(lines[0].lstrip()) > len(field["indent"]):
+                line += f" {lines.popleft().strip()}"  # a long value goes on in lines that are indented further
+        plain = _ITEM.sub("", line)
+        yield from (plain, plain.partition(" (")[0], *_TICKED.findall(line))
 
 
-def _signs(text: str) -> str:
-    """Return a text without white space and quotes, which differ from one spelling of a command to another."""
-    return _SPELLING.sub("", text)
+def _single_commands(text: str) -> frozenset[str]:
+    """Return the commands that a line runs, spelled alike: without wrappers, quotes and options for the output.
+
+    >>> sorted(_single_commands("cd a && CI=1 .venv/bin/python -m pytest -q  tests 2>&1 | tail -3; ./check.sh 'x'"))
+    ['check.sh x', 'pytest tests']
+    """
+    found = set()
+    for part in _JOINS.split(text):
+        plain = " ".join(_QUOTES.sub("", part).split()).removeprefix("$ ")
+        wrapped = _BEFORE.match(plain)
+        words = _LOUDNESS.sub("", plain if wrapped is None else plain[wrapped.end() :]).split()
+        if words and words[0] not in _LOOKS:
+            found.add(" ".join((words[0].rpartition("/")[2], *(word.removeprefix("./") for word in words[1:]))))
+    return frozenset(found)
 
 
-def _unrun(claim: str, known: Collection[str], inputs: str) -> Iterator[str]:
-    arrows = [(plain_command(claim[: arrow.start()]), claim[arrow.end() :]) for arrow in _ARROW.finditer(claim)]
-    if not arrows or any(_signs(command) in known or _signs(command) in inputs for command, _ in arrows):
+def _unrun(claim: str, known: set[str], checks: set[str]) -> Iterator[str]:
+    readings = tuple(_readings(claim))
+    for command, _ in readings:
+        singles = _single_commands(command)
+        if singles <= known or not checks.isdisjoint(_NAME_ENDS.split(command)):
+            return
+    for command, result in readings[:1]:
+        passed = said_of(result).passed
+        if passed is not None:
+            yield f"“{command}” is said to have {'passed' if passed else 'failed'}, but it was not run in this session"
+
+
+def _readings(claim: str) -> Iterator[tuple[str, str]]:
+    """Yield each way to read a claim as a command and its result.
+
+    Without an arrow, a claim is read only if it begins with a program that is known for its results.
+    """
+    arrows = tuple(_ARROW.finditer(claim))
+    for arrow in arrows:
+        head = claim[: arrow.start()]
+        ticked = _TICKED.search(head)
+        yield plain_command(head if ticked is None else ticked[1]), claim[arrow.end() :]
+    if arrows:
         return
-    command, result = arrows[0]
-    words, said = command.split(), said_of(result)
-    if not words or words[0] in _LOOKS or said.passed is None or any(each in words for each in known):
-        return
-    ended_as = "passed" if said.passed else "failed"
-    yield f"“{command}” is said to have {ended_as}, but it was not run in this session"
+    ticked = _TICKED.search(claim)
+    if ticked is not None:
+        heads = [(ticked[1], claim[ticked.end() :])]
+    else:
+        ends = (found.start() for found in _RESULT_BEGINS.finditer(claim))
+        heads = [(claim[:end], claim[end:]) for end in ends]
+    for head, result in heads:
+        programs = (single.split()[0] for single in _single_commands(head))
+        if any(_RUNNERS.fullmatch(each) for each in programs) and not _PROSE.match(head):
+            yield plain_command(head), result
 
 
 def _of_claim(claim: str, executions: Sequence[ExecutionResult]) -> Iterator[str]:

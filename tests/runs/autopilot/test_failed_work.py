@@ -26,7 +26,6 @@ SCRIPT = (
 )
 
 
-
 @pytest.fixture
 def yard(tmp_path: Path, own_home: None) -> Iterator[Yard]:
     yard = made(tmp_path)
