@@ -591,6 +591,13 @@ def test_files_that_are_as_they_were_are_not_verified_again() -> None:
     assert (again.step, again.number) == (StepName.DEBUG, 2)
     spent = next_step(_asked(), (*repaired, _result(StepName.DEBUG, 2, **lost)), UNUSED, settings)
     assert spent.because == "debugging is exhausted: it prints 0"
+    judged = _result(StepName.JUDGE, recommendation=Recommendation.DEBUG, issues=("a.py has no test",))
+    doubted = (before, _result(StepName.VERIFY), judged, *(_result(StepName.DEBUG, n, **lost) for n in (1, 2)))
+    assert next_step(_asked(), doubted, UNUSED, settings).because == (
+        "debugging is exhausted: the judge says: a.py has no test"
+    ), "the verification passed"
+    both = (before, verified, judged, *(_result(StepName.DEBUG, n, **lost) for n in (1, 2)))
+    assert next_step(_asked(), both, UNUSED, settings).because == "debugging is exhausted: it prints 0"
     unknown = next_step(
         _asked(), (_result(StepName.DEBUG, **lost),), UNUSED, BreakerSettings(max_debug_attempts_per_phase=1)
     )

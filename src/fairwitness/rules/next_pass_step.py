@@ -103,11 +103,15 @@ def _after_work(
 def _repaired_or_failed(
     known: Sequence[StepResult], results: Sequence[StepResult], retries: Retries, settings: BreakerSettings
 ) -> PassMove:
-    """Start another repair, or fail the phase with what its last verification found."""
+    """Start another repair, or fail the phase with what its last verification found, or its judge if that passed."""
     if may_retry(RetryKind.DEBUG, _spent(results, retries), settings):
         return _step(StepName.DEBUG, results)
-    last = next((each for each in reversed(known) if each.step is StepName.VERIFY), known[-1])
-    why = _first(last, "the verification failed")
+    last: dict[StepName, StepResult] = {each.step: each for each in known}
+    verified, judged = last.get(StepName.VERIFY, known[-1]), last.get(StepName.JUDGE)
+    if verified.good and judged is not None:
+        why = f"the judge says: {_first(judged, 'debug it')}"
+    else:
+        why = _first(verified, "the verification failed")
     return _ends(PhaseOutcome.FAILED, Recommendation.ROLLBACK, f"debugging is exhausted: {why}")
 
 
