@@ -68,6 +68,15 @@ def test_after_every_event_the_phases_stand_as_the_fold_says() -> None:
 
 
 @pytest.mark.req("A5")
+def test_a_rating_is_shown_with_its_score() -> None:
+    rate = {"status": "fail", "alignment_score": 8.6, "score_band": "good"}
+    data = {"step": "rate", "facts": {"steps": {"rate": rate}}}
+    words = event_text(raw(0)._replace(type="step_completed", phase="5", data=data))
+    assert words is not None
+    assert words.endswith("rate: score 8.6")
+
+
+@pytest.mark.req("A5")
 def test_every_event_has_words_and_none_of_them_is_the_raw_one() -> None:
     for place, envelope in enumerate(STREAM):
         words = event_text(raw(place))

@@ -242,7 +242,7 @@ _SILENT = frozenset(
     {"checkpoint_written", "task_retried", "task_completed", "step_started", "unnecessary_deferral_warning"}
     | {"rollback_initiated", "self_audit_started", "context_mapping_started", "discuss_session_started"}
 )
-_UNREMARKABLE = frozenset({"preflight", "plan_check", "execute", "debug", "rate"})
+_UNREMARKABLE = frozenset({"preflight", "plan_check", "execute", "debug"})
 """Steps whose success is not shown: the lines of tasks and of later steps say it."""
 WordAndText = tuple[str, str]
 
@@ -260,6 +260,7 @@ def _step_done(data: Mapping[str, Any]) -> WordAndText:
         return "", ""
     found = [str(facts["recommendation"]).replace("_", " ")] if facts.get("recommendation") else []
     found += [name for name, passed in (facts.get("automated") or {}).items() if passed is True]
+    found += [f"score {facts['alignment_score']}"] if facts.get("alignment_score") is not None else []
     concerns = len(facts.get("concerns") or ())
     found += [f"{concerns} concern{'' if concerns == 1 else 's'}"] if concerns else []
     return "done", step_word(step) + (f": {safe_line(', '.join(found))}" if found else "")

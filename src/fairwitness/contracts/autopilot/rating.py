@@ -92,6 +92,7 @@ class ScorecardItem(AgentDocument):
 
     criterion: Text
     score: Score
+    """Written with a decimal point: 8.0, not 8."""
     max_score: Annotated[Score, Field(ge=10)]  # the scale is always ten
     verification_command: Text
     command_output: Snippet
@@ -124,6 +125,7 @@ class RatingReturn(AgentDocument):
     """The alignment score of a phase, by an agent that sees only the criteria and the diff."""
 
     alignment_score: AlignmentScore
+    """With exactly one decimal: 8.0, not 8."""
     scorecard: Annotated[tuple[ScorecardItem, ...], Field(min_length=1)]
     aggregate_justification: Text
     side_effects: Texts
