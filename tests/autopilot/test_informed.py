@@ -1,5 +1,6 @@
 """Who judges a phase is told what was demanded and what the harness ran; what is unchanged is not judged again."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,10 @@ def test_a_lost_remediation_costs_one_dispatch_and_does_not_open_the_breaker(tmp
         said = run.transcript(name)
         assert "The catalogue has the parts of phase 1." in said, name
         assert "tests (passed)" in said, name
+        assert "the project's test command (passed): `sh check.sh`, exit code 0" in said, name
+    took = re.search(r"verification_duration_seconds: ([0-9.]+)", run.transcript("judge-1-1-1"))
+    assert took is not None
+    assert float(took[1]) > 0, "the time of the verifier is measured"
     page = run.file(".planning/phases/1/VERIFICATION.md")
     assert "tests: pass" in page
     assert "tests (passed)" in page

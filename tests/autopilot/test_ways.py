@@ -100,6 +100,9 @@ def test_a_phase_is_planned_three_times_replanned_once_debugged_thrice_and_then_
         "plan_check-1-1-3",
     ]
     assert failed["1"]["reason"] == "3 plans were refused: parts/1-part is not what is wanted"
+    refusals = [row.data["category"] for row in run.rows("step_failed") if row.phase == "1"]
+    assert refusals == [FailureCategory.COORDINATION_FAILURE.value] * 3, "no executor had begun"
+    assert "Give every requirement of a phase a task" in run.file(failed["1"]["postmortem_path"])
     assert "It works properly" in run.transcript("plan-1-1-2")
     assert "the checker is sure to 6.9 of 10" in run.transcript("plan-1-1-3")
     assert run.events("phase_skipped") == [
@@ -114,6 +117,11 @@ def test_a_phase_is_planned_three_times_replanned_once_debugged_thrice_and_then_
 
     assert steps_of(run, "4-1")[5:] == ["execute", "verify", "judge", *("debug", "verify", "judge") * 3]
     assert failed["4"]["reason"].startswith("debugging is exhausted: ")
+    executed = [row.detail["document"] for row in run.observations("step") if row.subject == "4-1"]
+    (why,) = next(each["issues"] for each in executed if each["step"] == "execute")
+    assert why.startswith(
+        "part is failed: The part 4-part is a good one (`sh check.sh parts/4-part`): it ended with fail"
+    )
     assert [each["attempt"] for each in run.events("debug_attempt")] == [1, 2, 3]
     assert [each["attempt"] for each in run.events("task_retried")] == [1, 2]
     (lost,) = run.events("task_failed")

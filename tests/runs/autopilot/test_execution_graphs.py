@@ -92,6 +92,9 @@ def test_a_task_that_fails_is_failed_and_all_others_go_on(yard: Yard) -> None:
         ("b", "completed", 0),
         ("c", "completed", 0),
     ]
+    assert tasks_log[0].reason is not None
+    assert tasks_log[0].reason.startswith("the script of the task passes: it ended with fail (exit code 1)")
+    assert [each.reason for each in tasks_log[1:]] == [None, None]
     (failed,) = failures(yard.log, number, following)
     assert failed.category is FailureCategory.ACCEPTANCE_CRITERIA_UNMET
     ((_, data),) = yard.told("task_failed")

@@ -30,6 +30,7 @@ BROKEN = LoggedTask(
     id="05-02",
     description="Drop the cache",
     status=TaskStatus.FAILED,
+    reason="No file is left (`test ! -e cache/a.bin`): it ended with fail",
     commit=None,
     files=(),
     evidence=TaskEvidence(task_id="05-02", criteria_met=(), commands_run=()),
@@ -105,6 +106,7 @@ Evidence and confidence are claims of the executor; the mini-verification is ano
 ### Task 05-02: Drop the cache
 
 - **Status:** FAILED
+- **Why:** No file is left (`test ! -e cache/a.bin`): it ended with fail
 - **Commit SHA:** none
 - **Files modified:** none
 - **Evidence:** (claims of the executor)

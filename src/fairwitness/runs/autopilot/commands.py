@@ -105,6 +105,7 @@ def _captured(outputs: Store, digest: str) -> str:
 
 EXECUTION, CHECK, STANDING, CHECKS = "execution", "check", "standing", "checks"
 """Kinds of observations: a criterion's command, a project command, a worktree snapshot, the check results."""
+_WORDS = {True: "passed", False: "failed"}
 _CHECKS = (CommandKind.COMPILE, CommandKind.TEST, CommandKind.LINT, CommandKind.BUILD)
 
 
@@ -193,6 +194,15 @@ class CommandHarness:
     def proven(self, tree: str) -> ProvenTree:
         """Return what the verification of a task or merge of this run found out about a tree."""
         return proven_tree(self._log.ledger, self._outputs, self._log.run_id, tree)
+
+    def command_lines(self, scope: str) -> Texts:
+        """Return the project's own commands that ran in a scope, each with its result."""
+        rows = self._log.ledger.observations(self._log.run_id, CHECK)
+        runs = (recorded(ExecutionResult, row, "document") for row in rows if row.subject.startswith(f"{scope}:"))
+        return tuple(
+            str(CheckText(run.criterion, run.passed, _WORDS[run.passed], run.command, run.exit_code, ()))
+            for run in runs
+        )
 
     def notes(self, scope: str) -> Texts:
         """Return the notes about failed checks of a scope; empty before the checks ran."""

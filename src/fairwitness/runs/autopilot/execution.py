@@ -462,9 +462,9 @@ class GraphResults:
 
     @property
     def issues(self) -> tuple[str, ...]:
-        """What was not carried out."""
+        """What was not carried out, and why."""
         failed = [task for task in self.tasks_log if task.status is not TaskStatus.COMPLETED]
-        events = tuple(f"{task.id} is {task.status.value}: {task.description}" for task in failed)
+        events = tuple(f"{task.id} is {task.status.value}: {task.reason or task.description}" for task in failed)
         return events or ("the tasks were not carried out",)
 
     @property

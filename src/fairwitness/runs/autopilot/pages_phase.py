@@ -233,6 +233,8 @@ class LoggedTask(Contract):
     id: SafeName
     description: Text
     status: TaskStatus
+    reason: Maybe[Text] = None
+    """Why it failed."""
     commit: Commit | None
     files: tuple[RelPath, ...]
     evidence: TaskEvidence | None
@@ -291,6 +293,8 @@ def _check_result(check: MiniVerifierReturn | None) -> Markdown:
 
 def _task_lines(task: LoggedTask) -> Iterator[str]:
     yield f"- **Status:** {task.status.value.upper()}"
+    if task.reason is not None:
+        yield f"- **Why:** {line(task.reason)}"
     yield f"- **Commit SHA:** {'none' if task.commit is None else code(task.commit)}"
     yield f"- **Files modified:** {listed(task.files, 'none')}"
     if task.evidence is None:

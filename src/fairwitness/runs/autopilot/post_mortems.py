@@ -48,6 +48,7 @@ PREVENTION: Mapping[FailureCategory, str] = {
     FailureCategory.COORDINATION_FAILURE: "Return the fields that were asked for; the next step sees nothing else",
 }
 """What to do differently after a failure of each category."""
+_OF_PLANS = "Give every requirement of a phase a task with its files, its criteria and a command that decides them"
 
 
 class PhaseFailure(NamedTuple):
@@ -230,7 +231,8 @@ def attempted_fixes(events: Sequence[AutopilotEvent], left: Texts | None) -> Ite
 
 def prevention_rule(cause: RootCause) -> str:
     """Return what the next phase should do differently, with the cause."""
-    return f"{PREVENTION[cause.category]}: {cause.step.value} ended in “{cause.description}”."
+    said = _OF_PLANS if cause.step is StepName.PLAN_CHECK else PREVENTION[cause.category]
+    return f"{said}: {cause.step.value} ended in “{cause.description}”."
 
 
 def _evidence(returned: PhaseReturn | None) -> PostMortemEvidence:

@@ -109,7 +109,8 @@ def _checked(number: int, confidence: float | None, issues: tuple[str, ...], spa
     good = not issues
     error = None
     if not good:
-        error = StepFailureCause(category=FailureCategory.EXECUTOR_WRONG_APPROACH, first_line=issues[0])
+        # no executor has begun: something was lost between the roadmap, the planner and the checker
+        error = StepFailureCause(category=FailureCategory.COORDINATION_FAILURE, first_line=issues[0])
     return FinishedStep(
         StepResult(step=StepName.PLAN_CHECK, number=number, good=good, issues=issues),
         steps=PhaseSteps(

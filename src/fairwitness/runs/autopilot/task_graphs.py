@@ -274,17 +274,18 @@ def logged(log: AutopilotLog, *numbers: int) -> tuple[LoggedTask, ...]:
     for number in numbers:
         graph, states = graph_of(log, number), statuses_of(log, number)
         for node in graph.nodes:
-            status = _STATUSES.get(states[node.id].status, TaskStatus.IN_PROGRESS)
-            found[node.id] = _logged(log, graph, node, status)
+            found[node.id] = _logged(log, graph, node, states[node.id])
     return tuple(found.values())
 
 
-def _logged(log: AutopilotLog, graph: PlannedGraph, node: TaskNode, status: TaskStatus) -> LoggedTask:
-    done = attempted(log, node.id, graph.attempt)
+def _logged(log: AutopilotLog, graph: PlannedGraph, node: TaskNode, state: NodeStatus) -> LoggedTask:
+    done, status = attempted(log, node.id, graph.attempt), _STATUSES.get(state.status, TaskStatus.IN_PROGRESS)
+    why = " ".join((state.lastError or "").split()) if status is TaskStatus.FAILED else ""
     return LoggedTask(
         id=node.name,
         description=node.about,
         status=status,
+        reason=why or None,
         commit=commit_of(log, node.id, graph.attempt) if status is TaskStatus.COMPLETED else None,
         files=() if done is None else done.files,
         evidence=None if done is None else done.evidence,

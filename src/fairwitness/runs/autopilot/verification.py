@@ -31,7 +31,7 @@ class HarnessResults(Contract):
     checks: AutomatedChecks
     executed: tuple[ExecutionResult, ...]
     proven: Texts = ()
-    """What the checks of the project said about this tree when a merge of the run proved it."""
+    """What the project's own commands said, and its checks when a merge of the run proved this tree."""
     seconds: float
     passed: Flag
     """Whether nothing failed."""
@@ -54,7 +54,8 @@ async def verify(context: AutopilotContext, phase_pass: PhasePass, number: int) 
     brief = context.briefs.verifier(phase_pass, number, plan, diff, seen.executed, seen.proven, warned=warned)
     done = await context.ask(phase_pass, StepName.VERIFY, number, brief, at=tip)
     found = answer(done, VerifierReturn)
-    said = None if isinstance(found, StepFailureCause) else found
+    took = {"verification_duration_seconds": done.outcome.duration_ms / 1000}
+    said = None if isinstance(found, StepFailureCause) else found.model_copy(update=took)
     kept = await run_blocking(
         context.keep, VERIFICATION, phase_pass, number, PhaseVerification(seen=seen, said=said, commit=tip)
     )
@@ -94,7 +95,7 @@ def _look(
     seen = HarnessResults(
         checks=checks,
         executed=executed,
-        proven=proven.lines,
+        proven=(*context.harness.command_lines(name), *proven.lines),
         seconds=round((context.log.clock() - began).total_seconds(), 3),
         passed=not failed and all(each.passed for each in executed),
     )
