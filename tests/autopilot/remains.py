@@ -27,7 +27,7 @@ PASSING: Mapping[str, frozenset[str]] = {
 """What differs between two runs that nobody killed, beside what the reader of every run leaves out."""
 _PASSING = frozenset[str]().union(*PASSING.values())
 
-_TOOK = re.compile(r"\b(\d+ min )?[0-9.]+ (ms|s)\b")
+_TOOK = re.compile(r"\b((\d+ min )?[0-9.]+ (ms|s)|[0-9,]+ tokens? used)\b")
 
 
 class _Reader(Reader):

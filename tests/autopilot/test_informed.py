@@ -67,6 +67,10 @@ def test_lost_remediations_leave_the_score_and_end_the_phase(tmp_path: Path) -> 
     assert run.carry() is WatchEnd.COMPLETED
     assert run.state().circuit_breaker.state is BreakerPosition.CLOSED
     assert (run.state().phases["1"].force_incomplete, run.statuses()["1"]) == (True, "completed")
+    report = run.file(".autopilot/completion-report.md")
+    used = run.state().metrics.total_tokens_used
+    assert f"1 file changed on the branch `{run.target}`; {used:,} tokens used." in report
+    assert "- `parts/1-part`" in report
 
 
 def claims(*commands: str) -> Callable[[Document], Document]:

@@ -1,14 +1,17 @@
 """The project of an autopilot run: roadmap, settings, commands and specifications in a checkout."""
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from fairwitness.app.settings.verify import verify_settings
 from fairwitness.contracts.autopilot.roadmap import DEFAULT_SPEC_PATHS, CommandKind, ProjectConfig, Roadmap, UiFiles
 from fairwitness.contracts.autopilot.state import SpecLock
 from fairwitness.contracts.common.problems import ProblemLevel, spell_path
+from fairwitness.contracts.verify.checks import Discovered
 from fairwitness.errors import BadDocument, FairWitnessError, NotStored, StoreError, UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
@@ -17,7 +20,7 @@ from fairwitness.kit.clock import Clock, spell
 from fairwitness.kit.text import visible
 from fairwitness.rules.markdown_lines import heading_of, said_lines
 from fairwitness.rules.problem_words import problems_of
-from fairwitness.rules.project_commands import MANIFESTS, commands_of, detect_commands
+from fairwitness.rules.project_commands import MANIFESTS, commands_of, detect_commands, with_checks
 from fairwitness.rules.requirement_texts import requirement_texts
 from fairwitness.rules.roadmap import CRITERIA, GOAL, read_roadmap
 from fairwitness.rules.roadmap_fields import is_stub, phase_id_of, plain
@@ -25,6 +28,7 @@ from fairwitness.rules.spec_lock import spec_locks, spec_paths
 from fairwitness.runs.autopilot.own_files import foreign_paths, is_our_gitignore
 from fairwitness.store.artifacts import Store, content_hash
 from fairwitness.store.layout import autopilot as layout
+from fairwitness.verify.tree_view import checks_at
 
 GITIGNORE = ".gitignore"
 _LARGEST = 1_000_000
@@ -48,8 +52,11 @@ class AutopilotProject:
     warnings: tuple[str, ...]
 
 
-def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
-    """Read the project from the checkout; raise `UsageError` with file and line for invalid content."""
+def read_project(repository: Repository, clock: Clock, *, discovers: bool = False) -> AutopilotProject:
+    """Read the project from the checkout; raise `UsageError` with file and line for invalid content.
+
+    With `discovers`, commands that neither the settings nor a manifest name are those of the required checks.
+    """
     files = checkout_of(repository)
     text = _text(files, layout.ROADMAP)
     if text is None:
@@ -65,6 +72,8 @@ def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
         )
     config = read_config(files)
     detected = detect_commands(manifests(files))
+    if discovers:
+        detected = with_checks(detected, discovered_checks(repository))
     specs = current_locks(files, config, spell(clock()))
     named = () if config is None else config.project.spec_paths or ()
     expected = {*DEFAULT_SPEC_PATHS, *(lock.path for lock in specs)}  # the default paths need not exist
@@ -83,6 +92,14 @@ def read_project(repository: Repository, clock: Clock) -> AutopilotProject:
         requirements=texts,
         warnings=tuple(map(visible, warnings)),
     )
+
+
+def discovered_checks(repository: Repository) -> Discovered:
+    """Return the checks that `fairwitness verify` would find in the checkout."""
+    with tempfile.TemporaryDirectory(prefix="fairwitness-project-") as folder:
+        shadow = Shadow.open(Path(folder) / "git", repository)
+        settings, _ = verify_settings(repository.top)
+        return checks_at(shadow, shadow.worktree_tree(repository), settings)
 
 
 def current_locks(files: Store, config: ProjectConfig | None, now: str) -> tuple[SpecLock, ...]:

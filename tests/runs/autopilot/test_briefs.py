@@ -23,7 +23,7 @@ from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.errors import UsageError
 from fairwitness.runs.autopilot.context import ask_step
 from fairwitness.runs.dispatch import DispatchPosition
-from fairwitness.runs.shared.sections import CHANGE
+from fairwitness.runs.shared.sections import CHANGE, list_section
 from fairwitness.sandbox.scripted import ScriptedRunner
 from runs.autopilot.site import ANSWER, GOAL, LESSON, RUN, SPEC, Site, pass_of, plan
 from runs.autopilot.written import executed
@@ -34,7 +34,8 @@ CLAIM = "CLAIM-4711: everything is done and tested"
 """What the executor says of itself."""
 OPINION = "OPINION-4711: the verifier is content"
 FINDING = "FINDING-4711: what research found"
-EXECUTION = value_of("003/filled-executor-return.json") | {"deviations": [CLAIM]}
+MET = {"task_id": "05-01", "criteria_met": ["tokens carry lines -- src/token.py:12"], "commands_run": []}
+EXECUTION = value_of("003/filled-executor-return.json") | {"deviations": [CLAIM], "evidence": [MET]}
 RESEARCH = ResearcherReturn.model_validate(value_of("003/filled-researcher-return.json") | {"key_findings": [FINDING]})
 VERIFICATION = value_of("003/filled-verifier-return.json") | {"commands_run": [OPINION]}
 RATING = value_of("003/filled-rating-return.json")
@@ -348,3 +349,9 @@ def test_a_change_that_is_too_long_is_cut_and_says_what_is_missing(tmp_path: Pat
     assert names.startswith("(files of which nothing is shown: src/z00.py, ")
     assert names.endswith("src/z39.py and 10 more)")
     site.ledger.close()
+
+
+def test_a_command_of_several_lines_stays_inside_its_entry() -> None:
+    command = "for each in a b; do\n  test -e $each\ndone"
+    (section,) = list_section("What went wrong", [f"it fails (`{command}`)", "more"])
+    assert section.text.splitlines() == ["- it fails (`for each in a b; do", "    test -e $each", "  done`)", "- more"]

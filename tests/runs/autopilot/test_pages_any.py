@@ -30,12 +30,13 @@ from fairwitness.runs.autopilot.pages_judgement import (
     visual_bugs_page,
 )
 from fairwitness.runs.autopilot.pages_phase import post_mortem_file, triage_file
-from fairwitness.runs.autopilot.pages_run import completion_page
+from fairwitness.runs.autopilot.pages_run import BranchChange, completion_page
 from runs.autopilot.written import COMMIT, NOW, PHASE, RUN, SEEN
 from runs.feature.markdown_reader import Seen, seen
 from support.strategies import documents
 
 generated = settings(max_examples=25, suppress_health_check=list(HealthCheck))
+CHANGE = BranchChange("fairwitness/run-1/target", ("src/a.py",), 1)
 WIDE = DocumentLimits(bytes=10**8, depth=100, nodes=10**7)
 
 
@@ -70,8 +71,8 @@ def test_any_opinion_can_be_shown(judged: Any, rated: Any) -> None:
 @given(documents(CompletionReport), documents(RunMetrics))
 @generated
 def test_any_end_of_a_run_can_be_shown(report: Any, run: Any) -> None:
-    page = completion_page(CompletionReport.model_validate(report), RunMetrics.model_validate(run), None, None)
-    assert len(_parts(page)) == 6
+    page = completion_page(CompletionReport.model_validate(report), RunMetrics.model_validate(run), None, None, CHANGE)
+    assert len(_parts(page)) == 7
 
 
 @pytest.mark.req("A6")

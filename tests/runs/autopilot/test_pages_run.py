@@ -16,6 +16,7 @@ from fairwitness.rules.cost import trend
 from fairwitness.runs.autopilot.pages_run import (
     LAST_EVENTS,
     POSITIONS,
+    BranchChange,
     completion_file,
     completion_page,
     halt_page,
@@ -29,8 +30,11 @@ from runs.autopilot.written import NOW
 from runs.feature.markdown_reader import HOSTILE, seen
 from support.fixtures import value_of
 
+CHANGE = BranchChange("fairwitness/run-1/target", ("src/a.py", "tests/test_a.py"), 161_566)
+NOTHING = BranchChange("fairwitness/run-1/target", (), 0)
 COMPLETION_PARTS = (
     "# Completion report of run-2026-02-10-143052",
+    "## Its work",
     "## What failed, and what waits for it",
     "## Skipped phases",
     "## Self-audit",
@@ -72,7 +76,7 @@ def _state(**meta: object) -> State:
 
 @pytest.mark.req("A11")
 def test_a_completion_report_for_people() -> None:
-    assert completion_page(_report(), _run(), _audit(), _trend()) == snapshot("""\
+    assert completion_page(_report(), _run(), _audit(), _trend(), CHANGE) == snapshot("""\
 # Completion report of run-2026-02-10-143052
 
 Written by Fair Witness at 2026-02-10T18:30:00Z, at the end of a run with `--complete`.
@@ -80,6 +84,13 @@ Written by Fair Witness at 2026-02-10T18:30:00Z, at the end of a run with `--com
 **12 of 15 phases of the roadmap completed: 80.0 %.**
 
 This run attempted 5 phases: 3 succeeded, 1 failed, 1 wait for a person, 0 did not end. It skipped 2.
+
+## Its work
+
+2 files changed on the branch `fairwitness/run-1/target`; 161,566 tokens used.
+
+- `src/a.py`
+- `tests/test_a.py`
 
 ## What failed, and what waits for it
 
@@ -143,9 +154,10 @@ Against the run before, and over 5 runs:
 @pytest.mark.req("A11")
 def test_a_report_of_which_little_is_known_says_so() -> None:
     bare = _report(phases_skipped=[], dependency_gaps=[])
-    page = completion_page(bare, None, None, None)
+    page = completion_page(bare, None, None, None, NOTHING)
     for said in (
         "No failed phase holds another one back.",
+        "It changed no file.",
         "No self-audit was made",
         "No metrics of this run are on record.",
         "A trend needs two finished runs.",
@@ -158,7 +170,11 @@ def test_a_report_of_which_little_is_known_says_so() -> None:
 def test_gaps_that_are_left_are_named() -> None:
     left = [{"requirement_id": "OBSV-02", "description": "no trace of the judge"}]
     page = completion_page(
-        _report(), None, _audit(gaps_fixed=1, gaps_remaining=1, remaining_gap_details=left, fix_commits=[]), None
+        _report(),
+        None,
+        _audit(gaps_fixed=1, gaps_remaining=1, remaining_gap_details=left, fix_commits=[]),
+        None,
+        CHANGE,
     )
     assert "| OBSV-02 | no trace of the judge |" in page
     assert "Commits that closed gaps" not in page
@@ -191,7 +207,7 @@ def test_no_text_becomes_a_part_of_a_report(text: str) -> None:
             ),
         }
     )
-    rendered = seen(completion_page(hostile, _run(), _audit(), _trend()))
+    rendered = seen(completion_page(hostile, _run(), _audit(), _trend(), CHANGE._replace(files=(text,))))
     assert rendered.headings == COMPLETION_PARTS
     assert all(len(set(rows)) == 1 for rows in rendered.tables)
 

@@ -7,22 +7,25 @@ last of them, or the order if there is none. The order also holds the goals of a
 unfinished phase cannot be locked: a run follows one roadmap.
 """
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairwitness.app.autopilot_project import GITIGNORE, checkout_of, current_locks, manifests, read_config
+from fairwitness.app.autopilot_project import (
+    GITIGNORE,
+    checkout_of,
+    current_locks,
+    discovered_checks,
+    manifests,
+    read_config,
+)
 from fairwitness.app.run_records.autopilot import RELOCK, open_autopilot_run, write_once
 from fairwitness.app.run_records.autopilot_history import latest_run
-from fairwitness.app.settings.verify import verify_settings
 from fairwitness.app.state import ledger_in, state_of
 from fairwitness.contracts.autopilot.roadmap import DetailedPhase
 from fairwitness.contracts.autopilot.vocabulary import AutopilotRunStatus, PhaseStatus
-from fairwitness.contracts.verify.checks import Discovered
 from fairwitness.errors import StoreError, UsageError
 from fairwitness.git.repository import Repository
-from fairwitness.git.shadow import Shadow
 from fairwitness.kit import files as kit_files
 from fairwitness.kit.clock import Clock, system_clock
 from fairwitness.kit.killpoints import killpoint
@@ -33,7 +36,6 @@ from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.runs.autopilot.own_files import gitignore_with
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot as layout
-from fairwitness.verify.tree_view import checks_at
 
 WRITTEN, KEPT, GROWN = "written", "kept", "grown"
 _LARGEST = 1_000_000
@@ -52,7 +54,7 @@ def init(root: Path) -> tuple[SetUp, ...]:
     """Write a roadmap template, the project's settings and lines for .gitignore; existing content is kept."""
     repository = Repository.open(root)
     files = checkout_of(repository)
-    detected = with_checks(detect_commands(manifests(files)), _discovered(repository))
+    detected = with_checks(detect_commands(manifests(files)), discovered_checks(repository))
     if detected.problems:
         first = detected.problems[0]
         raise UsageError(f"{first.where[0]} cannot be read: {first.found}", next_step=f"fix {first.where[0]}")
@@ -61,14 +63,6 @@ def init(root: Path) -> tuple[SetUp, ...]:
         _written(files, layout.CONFIG, config_template(detected)),
         _ignored(files.root),
     )
-
-
-def _discovered(repository: Repository) -> Discovered:
-    """Return the checks that `fairwitness verify` would find in the checkout."""
-    with tempfile.TemporaryDirectory(prefix="fairwitness-init-") as folder:
-        shadow = Shadow.open(Path(folder) / "git", repository)
-        settings, _ = verify_settings(repository.top)
-        return checks_at(shadow, shadow.worktree_tree(repository), settings)
 
 
 def _written(files: Store, path: str, text: str) -> SetUp:

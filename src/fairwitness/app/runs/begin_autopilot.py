@@ -73,7 +73,7 @@ def begin_autopilot(where: Path, wanted: PhasesRequest, *, clock: Clock = system
     try:
         flags = _flags(ledger, wanted, clock)
         hygiene = ready(repository)
-        project = read_project(repository, clock)
+        project = read_project(repository, clock, discovers=True)
         settings = read_tables(AutopilotSettings, repository.top)
         refuse_beside_another(ledger)
         known = ended_phases(ledger, repository, threshold_tenths(flags | {RunFlag.GAPS}))

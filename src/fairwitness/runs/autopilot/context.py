@@ -76,6 +76,11 @@ class AutopilotContext:
         """Return the tree of a commit."""
         return self.repository.tree_of(commit)
 
+    def changed(self) -> tuple[str, ...]:
+        """Return the files in which the run's branch differs from where the run began."""
+        base, tip = self.tree(self.order.base_commit), self.tree(self.tip())
+        return tuple(change.path for change in self.shadow.diff(base, tip))
+
     def put(self, path: str, text: str) -> str:
         """Write a file of the run and return its hash."""
         data = text.encode()

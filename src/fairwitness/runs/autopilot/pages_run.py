@@ -1,6 +1,7 @@
 """Pages about a whole run: the completion report with its data, metrics and trend, and the diagnostic of a halt."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from fairwitness.contracts.autopilot.audit import AuditOutcome
 from fairwitness.contracts.autopilot.breaker import BreakerPosition
@@ -49,6 +50,22 @@ def metrics_file(metrics: MetricsFile) -> str:
 def trend_file(trend: TrendSummary) -> str:
     """Return the trend as a document."""
     return json_file(Trend(trend_summary=trend).plain())
+
+
+class BranchChange(NamedTuple):
+    """What a run did: its branch, the files that differ from where it began, and the tokens it used."""
+
+    branch: str
+    files: tuple[str, ...]
+    tokens: int
+
+
+def work_part(change: BranchChange) -> Iterator[Markdown]:
+    """Yield where the work of a run is, as a part of a page."""
+    yield Markdown("## Its work")
+    files, used = counted(len(change.files), "file"), tokens(change.tokens)
+    yield Markdown(f"{files} changed on the branch {code(change.branch)}; {used} used.")
+    yield items([Markdown(f"- {code(each)}") for each in change.files], "It changed no file.")
 
 
 def run_part(run: RunMetrics) -> Iterator[Markdown]:
@@ -150,14 +167,22 @@ def completion_file(report: CompletionReport) -> str:
 
 
 def completion_page(
-    report: CompletionReport, run: RunMetrics | None, audit: AuditOutcome | None, trend: TrendSummary | None
+    report: CompletionReport,
+    run: RunMetrics | None,
+    audit: AuditOutcome | None,
+    trend: TrendSummary | None,
+    change: BranchChange,
 ) -> str:
     """Return `completion-report.md`: what was reached, what failed, what is left."""
-    return page(_completion(report, run, audit, trend), whole=f"`{autopilot.COMPLETION_DATA}`")
+    return page(_completion(report, run, audit, trend, change), whole=f"`{autopilot.COMPLETION_DATA}`")
 
 
 def _completion(
-    report: CompletionReport, run: RunMetrics | None, audit: AuditOutcome | None, trend: TrendSummary | None
+    report: CompletionReport,
+    run: RunMetrics | None,
+    audit: AuditOutcome | None,
+    trend: TrendSummary | None,
+    change: BranchChange,
 ) -> Iterator[Markdown]:
     yield Markdown(f"# Completion report of {report.run_id}")
     yield Markdown(f"Written by Fair Witness at {report.timestamp}, at the end of a run with `{report.mode}`.")
@@ -171,6 +196,7 @@ def _completion(
         f"{report.phases_failed} failed, {report.phases_deferred} wait for a person, "
         f"{report.phases_attempted - ended} did not end. It skipped {len(report.phases_skipped)}."
     )
+    yield from work_part(change)
     yield Markdown("## What failed, and what waits for it")
     yield table(
         ("Failed phase", "Why", "Phases that wait for it"),

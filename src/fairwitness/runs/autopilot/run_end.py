@@ -5,7 +5,7 @@ short is finished by ending again.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from fairwitness.rules.fold_phase import autopilot_event
 from fairwitness.rules.next_run_move import is_at_its_end
 from fairwitness.runs.autopilot.log import AutopilotLog, LoggedEvent, new_event
 from fairwitness.runs.autopilot.pages_run import (
+    BranchChange,
     completion_file,
     completion_page,
     halt_page,
@@ -35,6 +36,7 @@ from fairwitness.runs.autopilot.pages_run import (
     metrics_with,
     run_part,
     trend_part,
+    work_part,
 )
 from fairwitness.runs.autopilot.self_audit import AUDIT
 from fairwitness.runs.autopilot.state_file import StateFile, archive, archive_beside
@@ -143,14 +145,17 @@ def _phase_reasons(log: AutopilotLog) -> _PhaseReasons:
     return _PhaseReasons(skipped, failed)
 
 
-def ordinary_page(run: RunMetrics, audit: AuditOutcome | None, trend: TrendSummary | None) -> str:
+def ordinary_page(run: RunMetrics, audit: AuditOutcome | None, trend: TrendSummary | None, change: BranchChange) -> str:
     """Return `completion-report.md` of a run without `--complete`, which has only its metrics as data."""
-    return page(_ordinary(run, audit, trend), whole=f"`{autopilot.METRICS}`")
+    return page(_ordinary(run, audit, trend, change), whole=f"`{autopilot.METRICS}`")
 
 
-def _ordinary(run: RunMetrics, audit: AuditOutcome | None, trend: TrendSummary | None) -> Iterator[Markdown]:
+def _ordinary(
+    run: RunMetrics, audit: AuditOutcome | None, trend: TrendSummary | None, change: BranchChange
+) -> Iterator[Markdown]:
     yield Markdown(f"# Completion report of {run.run_id}")
     yield Markdown(f"Written by Fair Witness at {run.timestamp}, at the end of the run.")
+    yield from work_part(change)
     yield Markdown("## Self-audit")
     if audit is None:
         yield Markdown("No self-audit was made, so nothing is known of requirements that were forgotten.")
@@ -190,8 +195,11 @@ class RunEndResult(NamedTuple):
 class RunCloser:
     """Ends one run."""
 
-    def __init__(self, log: AutopilotLog, files: Store, state_file: StateFile) -> None:
-        self._log, self._files, self._state_file = log, files, state_file
+    def __init__(
+        self, log: AutopilotLog, files: Store, state_file: StateFile, changed: Callable[[], Iterable[str]]
+    ) -> None:
+        """`changed` returns the files in which the run's branch differs from where the run began."""
+        self._log, self._files, self._state_file, self._changed = log, files, state_file, changed
 
     def complete(self, audit: AuditOutcome | None) -> RunEndResult:
         """End the run as completed: every phase passed, and none waits for a person."""
@@ -337,11 +345,13 @@ class RunCloser:
         audit: AuditOutcome | None,
         course: TrendSummary | None,
     ) -> None:
+        used = self._log.state().state.metrics.total_tokens_used
+        change = BranchChange(self._log.order().target, tuple(self._changed()), used)
         if report is not None:
             self._put(autopilot.COMPLETION_DATA, completion_file(report))
-            self._put(autopilot.COMPLETION_REPORT, completion_page(report, metrics, audit, course))
+            self._put(autopilot.COMPLETION_REPORT, completion_page(report, metrics, audit, course, change))
         elif metrics is not None:
-            self._put(autopilot.COMPLETION_REPORT, ordinary_page(metrics, audit, course))
+            self._put(autopilot.COMPLETION_REPORT, ordinary_page(metrics, audit, course, change))
 
     def _put(self, path: str, text: str) -> None:
         content = text.encode()

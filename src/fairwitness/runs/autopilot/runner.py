@@ -38,7 +38,7 @@ class AutopilotRunner:
         self._state_file = StateFile(context.log, context.files)
         self._passes = PhasePasses(context, self._state_file)
         self._decisions = PassDecisions(context)
-        self._end = RunCloser(context.log, context.files, self._state_file)
+        self._end = RunCloser(context.log, context.files, self._state_file, context.changed)
         self._graphs: dict[int, AutopilotGraphRunner] = {}
 
     async def next(self) -> RunMove:

@@ -22,8 +22,8 @@ def document_section(title: str, document: Contract) -> PromptSection:
 
 
 def list_section(title: str, texts: Iterable[str]) -> tuple[PromptSection, ...]:
-    """Return the texts as one section, or no section if there are none."""
-    lines = [f"- {text}" for text in texts]
+    """Return the texts as one section, or no section if there are none; further lines of a text are indented."""
+    lines = ["- " + text.replace("\n", "\n  ") for text in texts]
     return (PromptSection(title=title, text="\n".join(lines)),) if lines else ()
 
 
