@@ -1,5 +1,6 @@
 """How an autopilot run is begun: all is read once and written down, and refused in a sentence where it cannot be."""
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -85,6 +86,24 @@ def test_everything_that_a_run_goes_by_is_written_down_once(top: Path) -> None:
     ]
     assert (state.meta.run_id, state.meta.pass_threshold, set(state.phases)) == (done.run_id, 7.0, {"1", "2"})
     assert git(top, "status", "--porcelain") == ""
+
+
+@NEEDS_SANDBOX
+@pytest.mark.req("A2")
+@pytest.mark.parametrize(
+    ("source", "found"), [("auto-detected", "python -m pytest"), ("user-override", None)], ids=["detected", "a person"]
+)
+def test_commands_that_an_earlier_detection_did_not_find_are_those_of_the_checks(
+    top: Path, source: str, found: str | None
+) -> None:
+    (top / "Makefile").unlink()
+    (top / "setup.py").write_text("from setuptools import setup\n\nsetup(name='shop', py_modules=['shop'])\n")
+    (top / "test_shop.py").write_text("import pytest\n\n\ndef test_it():\n    assert True\n")
+    nulls = dict.fromkeys(kind.value for kind in CommandKind)
+    config = {"project": {"type": "unknown", "commands": nulls, "commands_source": source}}
+    (top / ".planning" / "config.json").write_text(json.dumps(config))
+    commit(top)
+    assert begin(top, "1").order.commands[CommandKind.TEST] == found
 
 
 @NEEDS_SANDBOX
