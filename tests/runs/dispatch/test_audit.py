@@ -99,6 +99,15 @@ def test_by_products_of_a_builder_are_counted_and_not_held_against_it(world: Wor
     assert (found.changed, found.denials, found.byproducts) == ((), (), 4)
 
 
+def test_by_products_within_the_scope_are_no_changes_either(world: World) -> None:
+    left = (write("a.log"), write("src/__pycache__/a.pyc"), write("src/a.py"))
+    found = audited(world, *left, scope=Scope(writes=("**",)))
+    assert ([each.path for each in found.changed], found.denials, found.byproducts) == (["src/a.py"], (), 2)
+    own = (write(".gitignore", "dist/\n"), write("b.log"), write("dist/a.js"))
+    found = audited(world, *own, scope=Scope(writes=("**",)))
+    assert ([each.path for each in found.changed], found.byproducts) == ([".gitignore", "b.log"], 1)
+
+
 def test_ignore_rules_that_an_agent_writes_hide_nothing(world: World) -> None:
     found = audited(
         world,

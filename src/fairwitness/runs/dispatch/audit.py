@@ -1,8 +1,9 @@
 """The fourth layer of enforcement: the worktree is compared with its start, and a change outside the role's scope voids
 the dispatch.
 
-`rules.tool_policy` says what a role may write. A role that builds also leaves by-products (caches, files that the
-ignore rules of the start name). They never reach a commit, so they are counted separately.
+`rules.tool_policy` says what a role may write. A role that builds also leaves by-products: caches and ignored files.
+They never reach a commit, so they are counted separately. Outside of what a role may write, only the ignore rules of
+the start count.
 """
 
 import posixpath
@@ -39,7 +40,7 @@ class Audit(NamedTuple):
     """Every change except by-products; a path that cannot be written down is only among the denials."""
     denials: tuple[Denial, ...]
     byproducts: int
-    """The number of files that are caches or that the start's rules ignore."""
+    """The number of files that are caches or ignored."""
     tree: str | None
     """The tree of the worktree at the end; None if it could not be read."""
 
@@ -85,15 +86,20 @@ def _judged(
     base_tree: str | None,
 ) -> Audit:
     before: dict[str, TreeEntry] = {}
+    after: dict[str, TreeEntry] = {}
     moved: tuple[_Moved, ...] = ()
     if start.tree != now.tree:
-        before = shadow.entries(start.tree)
-        moved = tuple(_moves(before, shadow.entries(now.tree)))
+        before, after = shadow.entries(start.tree), shadow.entries(now.tree)
+        moved = tuple(_moves(before, after))
     refused = {each.path: problem for each in moved if (problem := _problem(shadow, each, policy, scope)) is not None}
     byproducts: frozenset[str] = frozenset()
-    if policy.source and base_tree is not None and refused:
+    if policy.source and base_tree is not None and moved:
         own = shadow.entries(base_tree)
-        byproducts = _byproducts(shadow, before, [path for path in refused if path not in own])
+        left = [each.path for each in moved if each.path not in own]
+        byproducts = _byproducts(shadow, before, [path for path in left if path in refused])
+        # what a role may write follows its own rules; those that a by-product brings are its own affair
+        rules = {path: after[path] for path in after if path in before or path == _IGNORE_FILE}
+        byproducts |= _byproducts(shadow, rules, [path for path in left if path not in refused])
     denials = [_denial(path, problem) for path, problem in refused.items() if path not in byproducts]
     denials += [_denial(path, "it is no file") for path in _odd(start, now)]
     for violation in dotgit_changes(str(folder.absolute()), start.dotgit, now.dotgit):
@@ -143,15 +149,15 @@ def _name_problem(path: str) -> str | None:
     return relative_path_problem(path)
 
 
-def _byproducts(shadow: Shadow, before: dict[str, TreeEntry], paths: Collection[str]) -> frozenset[str]:
-    """Return which of these paths are caches, or ignored by the rules in force at the start."""
+def _byproducts(shadow: Shadow, entries: dict[str, TreeEntry], paths: Collection[str]) -> frozenset[str]:
+    """Return which of these paths are caches, or ignored by the rules among these entries."""
     open_paths = [path for path in paths if path_problem(path) is None]
     caches = {path for path in open_paths if CACHES.intersection(path.split("/")[:-1])}
     rest = [path for path in open_paths if path not in caches]
     if not rest:
         return frozenset(caches)
     with shadow.passing_folder() as folder:
-        for path, entry in before.items():
+        for path, entry in entries.items():
             if path.rpartition("/")[2] == _IGNORE_FILE and entry.mode != SYMLINK:
                 rules = folder / path
                 rules.parent.mkdir(parents=True, exist_ok=True)
