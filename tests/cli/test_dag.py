@@ -16,6 +16,7 @@ from fairwitness.app.views.graph import critical_path
 from fairwitness.cli.commands.dag import _quoted
 from fairwitness.contracts.forge import events as happened
 from fairwitness.contracts.forge.dag import Dag
+from fairwitness.contracts.forge.documents import WalkthroughStatus
 from fairwitness.contracts.forge.status import DagStatus, RunState
 from fairwitness.rules.dag import COUNTED, run_counts
 from support.state import own_state
@@ -63,6 +64,34 @@ def test_a_refinery_and_what_it_takes_in(tmp_path: Path) -> None:
     rows = [line[2:].split() for line in fairwitness("dag", "show", "run-1", cwd=tmp_path).stdout.splitlines()]
     assert ["a", "task", "MERGE_READY", "1/2", "what", "takes", "it", "in"] in rows
     assert ["join", "refinery", "PENDING", "1/2", "b"] in rows
+
+
+@pytest.mark.req("F2")
+def test_a_worker_that_is_unsure_asks_for_a_review_until_another_attempt_is_sure(tmp_path: Path) -> None:
+    walk = Walk(tmp_path, dag_of("run-1", {"a": (), "b": (), "c": ()}))
+    walk.tell(happened.ForgeRunStarted())
+    for name, sure in (("a", 0.4), ("b", 0.4), ("b", 0.9), ("c", 0.6)):
+        said = WalkthroughStatus.COMPLETED
+        walk.tell(
+            happened.WalkthroughWritten(nodeId=name, attemptId=1, status=said, confidence=sure, path="walkthrough.md")
+        )
+        if sure < 0.6:
+            walk.tell(happened.LowConfidence(nodeId=name, confidence=sure))
+    walk.close()
+    shown = fairwitness("dag", "show", "run-1", cwd=tmp_path).stdout
+    rows = [line[2:].split() for line in shown.splitlines()]
+    assert ["a", "task", "PENDING", "1/2", "confidence", "0.40,", "review", "it,", "ready"] in rows
+    assert shown.count("review it") == 1
+    assert json.loads(fairwitness("dag", "show", "run-1", "--json", cwd=tmp_path).stdout)["reviews"] == {"a": 0.4}
+    status = fairwitness("status", "run-1", cwd=tmp_path).stdout
+    assert "review    fairwitness task show a (confidence 0.40)" in status
+    assert json.loads(fairwitness("status", "run-1", "--json", cwd=tmp_path).stdout)["reviews"] == {"a": 0.4}
+    ended = Walk(tmp_path, dag_of("run-2", {"a": ()}))
+    ended.tell(happened.ForgeRunStarted(), happened.LowConfidence(nodeId="a", confidence=0.5))
+    ended.tell(happened.RunFailed(reason="nothing can run any more"))
+    ended.close()
+    status = fairwitness("status", "run-2", cwd=tmp_path).stdout
+    assert "review    fairwitness task show a (confidence 0.50)" in status
 
 
 def test_an_overlay_is_part_of_the_graph(tmp_path: Path) -> None:

@@ -174,6 +174,23 @@ def last_events(database: Database, run_id: str, count: int, *, up_to: int | Non
     return _events(database.read, sql, run_id, *values, count)[::-1]
 
 
+def events_of(database: Database, run_id: str, *types: str) -> list[SummaryEvent]:
+    """Return the events of a run that have one of these types, oldest first."""
+    marks = ", ".join("?" * len(types))
+    sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.type IN ({marks}) ORDER BY e.seq"
+    return _events(database.read, sql, run_id, *types)
+
+
+def doubtful_tasks(database: Database, run_id: str) -> dict[str, float]:
+    """Return the tasks of a forge run whose worker is unsure of its last attempt, with the confidence it claims."""
+    found: dict[str, float] = {}
+    for event in events_of(database, run_id, "walkthrough.written", "review.low_confidence"):
+        found.pop(str(event.data["nodeId"]), None)
+        if event.type == "review.low_confidence":
+            found[str(event.data["nodeId"])] = float(event.data["confidence"])
+    return found
+
+
 def path_of(database: Database, run_id: str) -> str:
     """Return the path of a feature run: `full`, or `light` while it is on the light path."""
     sql = f"SELECT {_SELECTED} FROM events e WHERE e.run_id = ? AND e.type IN (?, ?) ORDER BY e.seq DESC LIMIT 1"

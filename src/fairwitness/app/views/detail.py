@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -176,6 +176,8 @@ class RunDetail:
     view: RunView
     last: tuple[SummaryEvent, ...]
     now: datetime
+    doubtful: Mapping[str, float]
+    """The tasks that ask for a review, with the confidence that their workers claim."""
 
 
 def read_detail(database: "Database", run_id: str, *, events: int = EVENTS, clock: Clock = system_clock) -> RunDetail:
@@ -186,7 +188,17 @@ def read_detail(database: "Database", run_id: str, *, events: int = EVENTS, cloc
     options = (ledger.graph_of(database, run_id) or {}).get("options")
     if isinstance(options, dict) and isinstance(options.get("max_attempts"), int):
         view.max_attempts = options["max_attempts"]
-    return RunDetail(view, tuple(last), clock())
+    return RunDetail(view, tuple(last), clock(), ledger.doubtful_tasks(database, run_id))
+
+
+def review_lines(doubtful: Mapping[str, float]) -> list[str]:
+    """Return a line for each task that asks for a review: how unsure its worker is, and where to look."""
+    lines = [
+        f"fairwitness task show {visible(task)} (confidence {sure:.2f})"
+        for task, sure in list(doubtful.items())[:EVENTS]
+    ]
+    more = len(doubtful) - EVENTS
+    return [*lines, f"{more} more with a confidence below 0.6"] if more > 0 else lines
 
 
 def next_command(view: RunView, *, is_worked_on: bool) -> str:
@@ -240,6 +252,7 @@ def plain_detail(detail: RunDetail) -> dict[str, Any]:
         "at_work": [_plain_node(view, node, detail.now) for node in view.at(*AT_WORK)],
         "to_be_merged": [_plain_node(view, node, detail.now) for node in view.at(NodeStage.QUEUED)],
         "exhausted": [{"node": node.name, "attempts": node.attempt, "error": node.error} for node in view.exhausted()],
+        "reviews": dict(detail.doubtful),
         "waits_for": view.waits(),
         "last_events": [event.plain() for event in detail.last[-EVENTS:]],
         **({"phases": dict(view.phases.statuses)} if view.workflow == AUTOPILOT else {}),

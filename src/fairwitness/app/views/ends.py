@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairwitness.app.text import counted, safe_line, seconds_between, took
 from fairwitness.app.views.agent_usage import read_usage, usage_line
-from fairwitness.app.views.detail import FEATURE, FORGE, open_database
+from fairwitness.app.views.detail import FEATURE, FORGE, open_database, review_lines
 from fairwitness.app.views.event_lines import first_line
 from fairwitness.app.views.feature import FeatureView
 from fairwitness.app.views.followed_run import FollowedRun, read_feature
@@ -18,8 +18,7 @@ from fairwitness.ledger.anchors import last_anchor
 from fairwitness.ledger.phase_summary import COMPLETED as PASSED
 from fairwitness.ledger.phase_summary import DEFERRED, FAILED, NOT_STARTED, SKIPPED
 from fairwitness.ledger.run_summary import AUTOPILOT
-from fairwitness.ledger.summary import details, events_after, graph_of
-from fairwitness.ledger.summary_event import SummaryEvent
+from fairwitness.ledger.summary import details, doubtful_tasks, events_of, graph_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,7 +222,7 @@ def _of_graph(database: "Database", run: FollowedRun) -> Iterator[Field]:
     view, target = run.view, _target(database, run.run_id)
     if view.workflow == AUTOPILOT:
         yield "done", "; ".join(filter(None, (_phases(view, status) for status in _STATUSES)))
-        ended = {event.phase: event.data for event in _events(database, run.run_id, "phase_failed")}
+        ended = {event.phase: event.data for event in events_of(database, run.run_id, "phase_failed")}
         for phase in view.phases.at(FAILED)[:_SHOWN]:
             yield "failed", f"phase {phase}: {ended.get(phase, {}).get('reason') or 'no reason is known'}"
     else:
@@ -253,10 +252,11 @@ def _of_forge(database: "Database", run: FollowedRun) -> Iterator[Field]:
     yield from _failed_tasks(run)
     for node in run.view.exhausted()[:_SHOWN]:
         yield "retry", f"fairwitness retry {node.name}"
-    disputed = dict.fromkeys(event.data["nodeId"] for event in _events(database, run.run_id, "walkthrough.disputed"))
+    disputed = dict.fromkeys(event.data["nodeId"] for event in events_of(database, run.run_id, "walkthrough.disputed"))
     if disputed:
         yield "refuted", f"{', '.join(disputed)}: the worker's account differs from what the checks found"
-    for event in _events(database, run.run_id, "cr.emitted")[:_SHOWN]:
+    yield from (("review", text) for text in review_lines(doubtful_tasks(database, run.run_id)))
+    for event in events_of(database, run.run_id, "cr.emitted")[:_SHOWN]:
         yield "request", f"fairwitness cr show {event.data['crId']}"
 
 
@@ -270,14 +270,6 @@ def _broken_locks(run: FollowedRun) -> list[str]:
             return list(broken_locks(context.log, context.files, context.layout))
     except FairWitnessError:
         return []  # a ledger may be read without its repository
-
-
-def _events(database: "Database", run_id: str, kind: str) -> list[SummaryEvent]:
-    found, after = [], 0
-    while page := events_after(database, run_id, after):
-        found += [event for event in page if event.type == kind]
-        after = page[-1].seq
-    return found
 
 
 def _proven(database: "Database", run_id: str) -> str:

@@ -22,7 +22,7 @@ from fairwitness.app.views.run import RunView, WatchEnd
 from fairwitness.app.views.workers import RunWorker, worker_on
 from fairwitness.errors import DatabaseAway, DatabaseBusy
 from fairwitness.kit.clock import Clock, system_clock
-from fairwitness.ledger.summary import events_after, last_events, order_of, summary_of
+from fairwitness.ledger.summary import doubtful_tasks, events_after, last_events, order_of, summary_of
 from fairwitness.ledger.summary_event import (
     SummaryEvent as SummaryEvent,
 )  # for screens, which may not import the ledger
@@ -92,7 +92,8 @@ class FollowedRun:
     def plain(self) -> dict[str, Any]:
         """Return the current state of the run as plain values."""
         last = last_events(self._database, self.run_id, EVENTS)
-        return plain_detail(RunDetail(self.view, tuple(last), self.now))
+        doubtful = doubtful_tasks(self._database, self.run_id)
+        return plain_detail(RunDetail(self.view, tuple(last), self.now, doubtful))
 
     def worker(self) -> RunWorker | None:
         """Return the worker of the run, or None; the answer is cached for a few seconds."""

@@ -14,6 +14,7 @@ from fairwitness.contracts.forge.dag import Dag, DagNode, NodeState, NodeType
 from fairwitness.errors import EventsBroken
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.run_summary import NodeSummary
+from fairwitness.ledger.summary import doubtful_tasks
 from fairwitness.rules.fold_forge import fold_forge
 from fairwitness.rules.schedule import GOOD_ENOUGH, ways_to_the_end
 from fairwitness.runs.graph.log import GraphLog
@@ -33,6 +34,8 @@ class NodeLine:
     is_critical: bool
     seconds: float | None
     """How long it has been worked on; None if it is not."""
+    doubt: float | None = None
+    """The confidence of its worker, if it is so low that a person should review the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ def graph_view(root: Path, wanted: str) -> GraphView:
         log = GraphLog(Ledger(database), resolve_run(database, wanted, workflow=FORGE))
         _, dag = _effective(log)
         detail = read_detail(database, log.run_id)
-        return _graph_view(dag, detail.view, detail.now)
+        return _graph_view(dag, detail.view, detail.now, detail.doubtful)
 
 
 def plain_graph(root: Path, wanted: str) -> dict[str, Any]:
@@ -63,12 +66,13 @@ def plain_graph(root: Path, wanted: str) -> dict[str, Any]:
         log = GraphLog(Ledger(database), resolve_run(database, wanted, workflow=FORGE))
         base, dag = _effective(log)
         state = fold_forge(log.ledger.events(log.run_id), base, max_attempts=log.begun().options.max_attempts)
+        doubtful = doubtful_tasks(database, log.run_id)
     if isinstance(state, Problem):
         raise EventsBroken(
             f"run {log.run_id}: {spell_path(state.where)}: expected {state.expected}; found {safe_line(state.found)}",
             next_step="fairwitness ledger verify",
         )
-    return {"dag": dag.plain(), "status": state.dag.plain(), "run": state.run.plain()}
+    return {"dag": dag.plain(), "status": state.dag.plain(), "run": state.run.plain(), "reviews": doubtful}
 
 
 def _effective(log: GraphLog) -> tuple[Dag, Dag]:
@@ -80,7 +84,7 @@ def _effective(log: GraphLog) -> tuple[Dag, Dag]:
         ) from None
 
 
-def _graph_view(dag: Dag, view: RunView, now: datetime) -> GraphView:
+def _graph_view(dag: Dag, view: RunView, now: datetime, doubtful: Mapping[str, float]) -> GraphView:
     untouched = NodeSummary("")
     nodes = {node.id: view.nodes.get(node.id, untouched) for node in dag.nodes}
     types = {node.id: node.type for node in dag.nodes}
@@ -99,6 +103,7 @@ def _graph_view(dag: Dag, view: RunView, now: datetime) -> GraphView:
                 waits_for=_waits_for(node, nodes, types, view),
                 is_critical=node.id in marked,
                 seconds=_at_work(nodes[node.id], view, now),
+                doubt=doubtful.get(node.id),
             )
             for node in dag.nodes
         ),

@@ -47,7 +47,8 @@ def command() -> None:
 def show(run: str, as_dot: bool, as_json: bool) -> int:
     """Show every node of RUN (default: the latest forge run): its state, attempt, and what it waits for.
 
-    A star marks the critical path of what is not merged yet.
+    A star marks the critical path of what is not merged yet. A confidence is shown where a worker is so unsure that a
+    person should review its work.
     """
     from fairwitness.app.repository import repository_root
     from fairwitness.app.views.graph import graph_view, plain_graph
@@ -90,9 +91,9 @@ def _row(line: "NodeLine", names: int, width: int) -> Iterator[str]:
     if cells(line.name) > names:  # a name is never cut where the line has room for it
         yield cut(f"{mark} {line.name}", width)
         mark, name = " ", " " * names
-    waits = line.waits_for
-    if line.seconds is not None:
-        waits = ", ".join(filter(None, (waits, f"at work {spell_seconds(line.seconds)}")))
+    at_work = "" if line.seconds is None else f"at work {spell_seconds(line.seconds)}"
+    doubt = "" if line.doubt is None else f"confidence {line.doubt:.2f}, review it"
+    waits = ", ".join(filter(None, (doubt, line.waits_for, at_work)))
     state = click.style(line.state, fg=_COLOURS.get(line.state)) + " " * (11 - len(line.state))
     yield f"{mark} {name}  {line.type:<8}  {state}  {line.attempt:<5}  {cut(waits, width - names - 34)}".rstrip()
 

@@ -199,6 +199,7 @@ def _show_board(root: Path, detail: "RunDetail") -> None:
 
 def _show_head(detail: "RunDetail", worker: "RunWorker | None", cost: str) -> None:
     from fairwitness.app.text import safe_line, seconds_between
+    from fairwitness.app.views.detail import review_lines
 
     view, width = detail.view, terminal_width()
     word = click.style(safe_line(view.word, 20).upper(), fg=COLOURS.get(view.word), bold=True)
@@ -210,6 +211,8 @@ def _show_head(detail: "RunDetail", worker: "RunWorker | None", cost: str) -> No
         _field("time", f"began {began}, last event {last}", width)
     _field("cost", cost, width)
     _show_tasks(detail, is_worked_on=worker is not None)
+    for text in review_lines(detail.doubtful):
+        _field("review", text, width)
     waits = view.waits_for("")
     if worker is not None:
         _field("worker", f"process {worker.pid} on {worker.host}", width)
