@@ -36,7 +36,7 @@ from fairwitness.contracts.forge.returns import CaptainReturn, RefineryReturn, W
 from fairwitness.contracts.forge.status import DagStatus, NodeStatus
 from fairwitness.demo.sessions import RecordedCall, RecordedSession
 from fairwitness.rules.change_requests import extension_problems
-from fairwitness.rules.claims import differences
+from fairwitness.rules.claims import SeenAttempt, differences
 from fairwitness.rules.dag import dag_problems, effective_dag
 from fairwitness.rules.helper_limits import ROLE_OF, spawn_problem, subtask_problem
 from fairwitness.rules.tool_policy import may_call
@@ -397,13 +397,13 @@ def test_the_first_attempt_at_reading_is_red_and_says_that_it_is_green(
     code, text = ground.run(TESTS)
     assert code == 1
     assert "test_a_space_is_not_needed" in text
-    told = differences(_said(OF[RED]), tried[RED].own, red=["unittest"])
+    told = differences(_said(OF[RED]), SeenAttempt(tried[RED].own, red=["unittest"]))
     assert told == ("the walkthrough says that tests.test_parse pass; unittest failed when Fair Witness ran them",)
 
 
 @pytest.mark.parametrize("instance", ATTEMPTS)
 def test_a_walkthrough_names_exactly_the_files_that_changed(instance: str, tried: Mapping[str, Tried]) -> None:
-    assert differences(_said(ATTEMPTS[instance]), tried[instance].own, red=()) == ()
+    assert differences(_said(ATTEMPTS[instance]), SeenAttempt(tried[instance].own)) == ()
     task = TASK_OF.get(_node(instance))
     if task is not None:
         assert tried[instance].own == set(task.writes)

@@ -193,6 +193,17 @@ class Grounds:
             grounds.does(node)
         return grounds
 
+    def adds(self, files: Mapping[str, str], settings: str = "") -> None:
+        """More files of the repository, and more settings."""
+        for path, content in files.items():
+            (self.top / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.top / path).write_text(content)
+        with (self.top / "fairwitness.toml").open("a") as file:
+            file.write(settings)
+        git(self.top, "add", "--all")
+        git(self.top, "commit", "-qm", "more")
+        trust(self.top)
+
     def plans(self, answer: Document, number: int = 1, *, plan: int = 1) -> None:
         """What the captain returns when he is asked for a plan for the n-th time."""
         self.record(Role.CAPTAIN, f"captain-{plan}", (Turn("A plan.", submitted=answer),), number)
@@ -293,6 +304,20 @@ class Run:
         """`run-state.json`."""
         plain: Document = json.loads(self.file("run-state.json"))
         return plain
+
+    def show(self, path: str) -> str:
+        """A file on the branch of the run."""
+        with self.context() as context:
+            order = context.log.order()
+            assert order is not None
+            return git(self.top, "show", f"{order.options.target}:{path}")
+
+    def files(self) -> str:
+        """The files on the branch of the run."""
+        with self.context() as context:
+            order = context.log.order()
+            assert order is not None
+            return git(self.top, "ls-tree", "-r", "--name-only", order.options.target)
 
     def parts(self) -> set[str]:
         """The parts on the branch of the run."""

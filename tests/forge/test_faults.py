@@ -58,8 +58,10 @@ def strayed(tmp_path_factory: pytest.TempPathFactory) -> Run:
     grounds = Grounds.lay_out(tmp_path_factory.mktemp("strayed"), ONE, TWO, JOIN)
     lie = walked("parts/other", tests={"the part is good": "pass"})
     overreach = call("agent", agent="worker-3", task="Do all of it for me.")
-    grounds.does(ONE, worked(overreach, part("task-001", "no good\n"), said=lie))
-    grounds.does(ONE, attempt=2)
+    grounds.does(ONE, insisted(worked(overreach, part("task-001", "no good\n"), said=lie)), sessions=2)
+    green = walked("parts/task-001", tests={"the part is good": "pass"})
+    grounds.does(ONE, worked(part("task-001", "no good\n"), said=green), attempt=2)
+    grounds.does(ONE, attempt=3)
     grounds.does(TWO, (Turn("It is done.", (part("task-002"),)), Turn("No walkthrough."), Turn("None.")), sessions=2)
     short = walked("parts/task-002", body="Done.")
     grounds.does(TWO, insisted(worked(part("task-002"), said=short)), attempt=2, sessions=2)
@@ -77,16 +79,21 @@ def strayed(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.req("F2")
-def test_a_walkthrough_that_names_other_files_and_results_is_disputed_and_nothing_red_is_merged(strayed: Run) -> None:
-    (disputed,) = strayed.events("walkthrough.disputed")
-    assert (disputed["nodeId"], disputed["attemptId"]) == ("task-001", 1)
-    assert disputed["differences"] == [
+def test_a_walkthrough_that_names_other_files_comes_back_and_one_with_other_results_is_disputed(strayed: Run) -> None:
+    first = strayed.outcomes()["task-001-1"]
+    assert first.status is OutcomeStatus.INVALID_ANSWER
+    assert first.problems == (
         "the walkthrough names files that did not change: parts/other",
         "files changed that the walkthrough does not name: parts/task-001",
-        "the walkthrough says that the part is good pass; tests failed when Fair Witness ran them",
-    ]
-    assert "parts/other" in strayed.file("task-001/attempt-1/walkthrough.md")  # what was said stays as it was said
-    assert [event["nextAttempt"] for event in strayed.events("task.retried", nodeId="task-001")] == [2]
+    )
+    (disputed,) = strayed.events("walkthrough.disputed")
+    assert (disputed["nodeId"], disputed["attemptId"]) == ("task-001", 2)
+    said = "the walkthrough says that the part is good pass; tests failed when Fair Witness ran them"
+    assert disputed["differences"] == [said]
+    assert "the part is good" in strayed.file("task-001/attempt-2/walkthrough.md")  # it stays as it was said
+    retried = strayed.events("task.retried", nodeId="task-001")
+    assert [event["nextAttempt"] for event in retried] == [2, 3]
+    assert said in retried[1]["reason"]
     assert strayed.parts() == {"task-001", "task-002"}
 
 
@@ -107,7 +114,6 @@ def test_a_type_2_that_asks_for_a_type_3_is_refused_and_goes_on(strayed: Run) ->
     outcome = strayed.outcomes()["task-001-1"]
     assert [(each.tool, each.layer) for each in outcome.denials] == [("agent", Layer.DECISION)]
     assert "worker-3" in outcome.denials[0].reason
-    assert outcome.status is OutcomeStatus.OK
     assert strayed.events("helper.started") == []
 
 

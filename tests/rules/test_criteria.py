@@ -15,7 +15,11 @@ from fairwitness.rules.criteria import (
     by_command,
     evidence_for,
     files_of_tests,
+    is_about,
+    may_fail_before,
     own_place_problem,
+    planned_problem,
+    planned_words,
     proposal,
     required_checks,
     task_type,
@@ -217,14 +221,77 @@ def test_the_plan_says_how_a_criterion_is_judged_and_the_worker_where_the_plan_i
 
 
 @pytest.mark.req("F2", "X1")
-def test_an_author_names_only_lines_of_text_that_it_wrote() -> None:
+def test_an_author_names_only_lines_that_it_wrote_in_texts_that_the_plan_speaks_of() -> None:
     added = {"README.md": frozenset({3}), "till/money.py": frozenset({3}), "settings.toml": frozenset({1})}
-    assert own_place_problem("README.md", 3, added) is None
-    assert own_place_problem("settings.toml", 1, added) is None
-    assert own_place_problem("README.md", 4, added) == "README.md:4 is not a line that this change wrote"
-    assert own_place_problem("docs/other.md", 1, added) == "docs/other.md:1 is not a line that this change wrote"
-    said = own_place_problem("till/money.py", 3, added)
+    words = "The README and settings.toml say so; docs/other.md, too."
+    assert own_place_problem(words, "README.md", 3, added) is None
+    assert own_place_problem(words, "settings.toml", 1, added) is None
+    assert own_place_problem(words, "README.md", 4, added) == "README.md:4 is not a line that this change wrote"
+    assert own_place_problem(words, "docs/other.md", 1, added) == "docs/other.md:1 is not a line that this change wrote"
+    said = own_place_problem("till/money.py adds", "till/money.py", 3, added)
     assert said == "till/money.py:3 is only named: name a test or a command that shows it"
+    said = own_place_problem("A voucher pays.", "README.md", 3, added)
+    assert said == "README.md:3 is only text, and the plan does not speak of README.md: name a test or a command"
+
+
+@pytest.mark.req("F2", "X1")
+@pytest.mark.parametrize(
+    ("words", "path", "speaks"),
+    [
+        ("CHANGELOG.md tells of it.", "CHANGELOG.md", True),
+        ("The option is in `./docs/usage.md`.", "docs/usage.md", True),
+        ("usage.md names it", "docs/usage.md", True),
+        ("other/usage.md names it", "docs/usage.md", False),
+        ("the readme names it", "README.rst", True),
+        ("the docs explain it", "docs/usage.md", True),
+        ("everything in guide/ is spelled right", "guide/a.md", True),
+        ("the guide is spelled right", "guide/a.md", False),
+        ("parts/task-001 is good", "README.md", False),
+        ("parts/task-001 is good", "good.md", False),
+        ("pyproject.toml asks for 3.11", "pyproject.toml", True),
+    ],
+)
+def test_words_speak_of_a_file_by_its_name_its_folder_or_as_one_speaks_of_documents(
+    words: str, path: str, speaks: bool
+) -> None:
+    assert is_about(words, path) is speaks
+
+
+@pytest.mark.req("F2", "X1")
+def test_a_plan_that_names_a_file_leaves_the_line_to_the_worker() -> None:
+    planned = judgement(criterion="One", location="docs/a.md:1", claim="it is there")
+    own, other = (judgement(criterion="one", location=f"{path}:7", claim="here") for path in ("docs/a.md", "b.md"))
+    assert evidence_for(["one"], [planned], [own]) == (own,)
+    assert evidence_for(["one"], [planned], [other]) == (planned,)
+    assert evidence_for(["one"], [planned], [judgement(criterion="one", command="make test")]) == (planned,)
+    assert planned_words("one", [planned, judgement(criterion="two", location="c.md:1")]) == "one docs/a.md"
+    assert planned_words("one", [judgement(criterion="one", command="make test")]) == "one"
+
+
+@pytest.mark.req("F2", "X1")
+@pytest.mark.parametrize(
+    ("command", "counts"),
+    [
+        ("ruff check till/new.py", False),
+        ("ruff check ./till/new.py", False),
+        ("ruff check fresh/", False),
+        ("ruff check --config=fresh/ruff.toml till", False),
+        ("ruff check till", True),
+        ("ruff check till/money.py", True),
+        ("mypy -m till.new", False),
+        ("mypy -m till.money", True),
+        ("mypy -p fresh", False),
+        ("sh tests/prices.sh till/new.py", True),
+        ("pytest tests/test_a.py", False),
+    ],
+)
+def test_a_tool_that_misses_its_file_says_nothing_about_the_old_code(command: str, counts: bool) -> None:
+    lint = RUFF.model_copy(update={"name": "lint"})
+    mypy = check("mypy", "{python}", "-m", "mypy", ".", name="type-check")
+    proposed = by_command(1, command, (PYTEST, lint, mypy, SCRIPT), PATHS)
+    assert isinstance(proposed, ByCommand), proposed
+    added = {"till/new.py", "fresh/__init__.py", "fresh/ruff.toml"}
+    assert may_fail_before(proposed, PATHS, PATHS | added) is counts
 
 
 def test_what_kind_of_work_a_change_is_follows_from_its_files() -> None:
@@ -284,3 +351,30 @@ def test_where_checks_or_tests_are_not_known_yet_their_commands_are_not_judged()
 
 def test_files_are_taken_from_the_ids_of_tests() -> None:
     assert files_of_tests("`a/test_b.py::C::d`, `a/test_b.py::e` and `x::y`") == ("a/test_b.py",)
+
+
+@pytest.mark.req("F1", "X1")
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("verify all", "begins with verify"),
+        ("python3 -c pass", "begins with python3 -c"),
+        ("pytest --collect-only", "cannot fail"),
+        ("", "needs a shell"),
+        ("pytest tests/test_new.py::test_x", None),
+        ("tests/test_new.py::test_x", None),
+        ("tests.test_new.A.test_x", None),
+        ("make test", None),
+    ],
+)
+def test_a_plan_names_only_commands_that_can_be_run_once_its_tests_are_there(command: str, why: str | None) -> None:
+    found = planned_problem(command, ALL, PATHS)
+    assert (found is None) is (why is None)
+    assert (why or "") in (found or "")
+
+
+@pytest.mark.req("F1")
+def test_of_a_plan_for_a_project_without_checks_or_tests_nothing_can_be_said_of_them() -> None:
+    assert planned_problem("verify all", (), PATHS) is None
+    assert planned_problem("pytest tests/test_new.py", (RUFF,), PATHS) is None
+    assert planned_problem("verify all", (RUFF,), PATHS) is not None

@@ -248,20 +248,56 @@ DOUBTFUL = 0.6
 _SHOWN = 5
 
 
-def differences(said: Walkthrough, changed: Collection[str], *, red: Collection[str]) -> tuple[str, ...]:
-    """Return every difference between walkthrough and observation; `red` are the checks that failed on the attempt's
-    tree.
-    """
-    return (*_files(said, changed), *_tests(said, red))
+class SeenAttempt(NamedTuple):
+    """What Fair Witness saw of an attempt, as far as a walkthrough speaks of it."""
+
+    changed: Collection[str]
+    """The files that differ from those that the attempt began with."""
+    settled: Collection[str] = ()
+    """Files that were in conflict or are named as mended; a walkthrough need not name them."""
+    red: Collection[str] = ()
+    """The checks that failed on the attempt's tree."""
+    absent: Collection[str] = ()
+    """The traces of claimed tests that the attempt's tree does not have."""
 
 
-def _files(said: Walkthrough, changed: Collection[str]) -> Iterator[str]:
-    named = {each.path for each in said.files_changed}
-    invented, untold = sorted(named - set(changed)), sorted(set(changed) - named)
+def differences(said: Walkthrough, seen: SeenAttempt) -> tuple[str, ...]:
+    """Return every difference between walkthrough and observation."""
+    return (*_files(said, seen), *_invented(said, seen.absent), *_tests(said, seen.red))
+
+
+def _files(said: Walkthrough, seen: SeenAttempt) -> Iterator[str]:
+    named, changed = {each.path for each in said.files_changed}, set(seen.changed)
+    invented, untold = sorted(named - changed - set(seen.settled)), sorted(changed - named - set(seen.settled))
     if invented:
         yield f"the walkthrough names files that did not change: {_listed(invented)}"
     if untold:
         yield f"files changed that the walkthrough does not name: {_listed(untold)}"
+
+
+_TEST_NAME = re.compile(r"test_\w+|Test\w+|\w+_test|test[A-Z]\w*")
+_PARAMETERS = re.compile(r"\[.*\]$")
+
+
+def trace_of(test: str) -> str | None:
+    """Return the word that a tree has if it has this test; None if the claim names no single test.
+
+    >>> [trace_of(each) for each in ("tests/test_a.py::test_b[1 2]", "t.A.test_c", "TestFoo/sub", "test_a.py")]
+    ['test_b', 'test_c', 'TestFoo', None]
+    """
+    name = _PARAMETERS.sub("", test.strip().strip("`")).removesuffix("()")
+    last = re.split(r"::|[./]", name)[-1]
+    if "::" in name:
+        return last if last.isidentifier() else None
+    if _TEST_NAME.fullmatch(last) or "." in name:
+        return last if _TEST_NAME.fullmatch(last) else None  # what ends otherwise is a file
+    return next((part for part in name.split("/") if _TEST_NAME.fullmatch(part)), None)
+
+
+def _invented(said: Walkthrough, absent: Collection[str]) -> Iterator[str]:
+    invented = [test.name for test in said.tests or () if trace_of(test.name) in absent]
+    if invented:
+        yield f"the walkthrough tells of tests that do not exist: {_listed(invented)}"
 
 
 def _tests(said: Walkthrough, red: Collection[str]) -> Iterator[str]:

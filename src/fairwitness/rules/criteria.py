@@ -91,6 +91,37 @@ class ByPlace(NamedTuple):
 Proposal = ByCommand | ByPlace | Unjudged
 
 
+_RUN_THE_CODE = frozenset({"tests", "smoke-execution"})
+"""The names of checks that run the code, also if only their exit code is known. The others read it."""
+
+
+def may_fail_before(proposed: ByCommand, old: Collection[str], new: Collection[str]) -> bool:
+    """Return whether the failure of a command on the old files says something about the old code.
+
+    `old` and `new` are the paths without and with the change. A single test that does not exist there fails for that
+    reason only, and so does a linter, a type check or a build that is given a file or a module that is not there.
+    """
+    if proposed.spec.report in TEST_FORMATS:
+        return False
+    if proposed.of.name in _RUN_THE_CODE:
+        return True
+    there, coming = _with_folders(old), _with_folders(new)
+    return not any(form in coming and form not in there for word in proposed.spec.argv for form in _path_forms(word))
+
+
+def _with_folders(paths: Collection[str]) -> frozenset[str]:
+    parts = (path.split("/") for path in paths)
+    return frozenset("/".join(each[:count]) for each in parts for count in range(1, len(each) + 1))
+
+
+def _path_forms(word: str) -> Iterator[str]:
+    """Yield the paths that a word of a command may mean: a path, or the dotted name of a module."""
+    path = word.rpartition("=")[2].removeprefix("./").rstrip("/")
+    yield path
+    yield path.replace(".", "/")
+    yield f"{path.replace('.', '/')}.py"
+
+
 def check_name(number: int) -> str:
     """Return the name of the n-th criterion in the ledger.
 
@@ -135,27 +166,67 @@ def evidence_for(
 ) -> tuple[CriterionJudgement, ...]:
     """Return how each criterion is judged: as the plan says, or as the author of the work says where it is silent.
 
+    A plan that names a file cannot know the line; the author of the work names it.
+
     >>> said = CriterionJudgement(criterion="A", command="pytest")
     >>> [each.command for each in evidence_for(["a"], [], [said])]
     ['pytest']
     """
     found: list[CriterionJudgement] = []
     for criterion in criteria:
-        own = [each for each in planned if _plain(each.criterion) == _plain(criterion)]
-        found += own or [each for each in claimed if _plain(each.criterion) == _plain(criterion)]
+        own, said = (
+            [each for each in source if _plain(each.criterion) == _plain(criterion)] for source in (planned, claimed)
+        )
+        files = {file for each in own for file in _file_named(each)}
+        found += [each for each in said if files.intersection(_file_named(each))] or own or said
     return tuple(found)
 
 
-def own_place_problem(path: str, line: int, added: Mapping[str, Collection[int]]) -> str | None:
+def planned_words(criterion: str, planned: Sequence[CriterionJudgement]) -> str:
+    """Return what a plan says about a criterion: its text, and the files in which it is to be seen."""
+    own = (each for each in planned if _plain(each.criterion) == _plain(criterion))
+    return " ".join((criterion, *(file for each in own for file in _file_named(each))))
+
+
+def _file_named(judgement: CriterionJudgement) -> tuple[str, ...]:
+    if judgement.command is not None or judgement.location is None:
+        return ()
+    return (judgement.location.rpartition(":")[0].removeprefix("./"),)
+
+
+_PATH = re.compile(r"[\w./-]+")
+
+
+def is_about(words: str, path: str) -> bool:
+    """Return whether words speak of a file: by its path, its name, a folder of it, or as one speaks of documents.
+
+    >>> [is_about("The README names src/a.py.", path) for path in ("README.md", "src/a.py", "a.md")]
+    [True, True, False]
+    """
+    whole = path.casefold()
+    name, top = whole.rpartition("/")[2], whole.partition("/")[0]
+    for word in _PATH.findall(words.casefold()):
+        said = word.removeprefix("./").rstrip(".")
+        if said in (whole, name) or (said.endswith("/") and whole.startswith(said)):
+            return True
+        if is_documentation(said) and said in (top, name.partition(".")[0]):
+            return True
+    return False
+
+
+def own_place_problem(words: str, path: str, line: int, added: Mapping[str, Collection[int]]) -> str | None:
     """Return why a place that the author of a change names does not prove a criterion, or None.
 
-    Code is judged by running it. Text cannot be run; the place must then be a line that the change wrote. `added` holds
-    these lines by path.
+    Code is judged by running it. Text cannot be run; the place must then be a line that the change wrote, in a file
+    that the plan speaks of: otherwise any text would prove anything. `words` is what the plan says about the criterion,
+    `added` holds the lines that the change wrote, by path.
     """
     if not is_documentation(path) and not is_configuration(path):
         return f"{path}:{line} is only named: name a test or a command that shows it"
     if line not in added.get(path, ()):
         return f"{path}:{line} is not a line that this change wrote"
+    if not is_about(words, path):
+        return f"{path}:{line} is only text, and the plan does not speak of {path}: name a test or a command"
     return None
 
 
@@ -243,6 +314,27 @@ def unrunnable(criterion: str, checks: Sequence[CheckSpec], paths: Collection[st
             answer = by_command(1, command, checks, paths)
             found += [answer.reason] if isinstance(answer, Unjudged) else []
     return tuple(found)
+
+
+def planned_problem(command: str, checks: Sequence[CheckSpec], paths: Collection[str]) -> str | None:
+    """Return why a command that a plan names for a criterion could never be run, or None.
+
+    As for `unrunnable`, nothing is said of a project without checks, nor of tests where there are none yet; a test may
+    be in a file that the plan makes.
+    """
+    words = command.split()
+    has_tests = any(check.report in TEST_FORMATS for check in checks)
+    if not checks or (words and _is_test_run(words) and not has_tests):
+        return None
+    coming = {*paths, *files_of_tests(command), *(file for word in words for file in _modules_of(word))}
+    answer = by_command(1, command, checks, coming)
+    return answer.reason if isinstance(answer, Unjudged) else None
+
+
+def _modules_of(name: str) -> Iterator[str]:
+    """Yield the files in which the test of a dotted name may be."""
+    parts = name.split(".")
+    yield from ("/".join(parts[:count]) + ".py" for count in range(1, len(parts)))
 
 
 def files_of_tests(text: str) -> tuple[str, ...]:

@@ -10,16 +10,25 @@ other.
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from fairwitness.contracts.common.gates import Blocked, Open
-from fairwitness.contracts.verify.checks import Discovered, Language, OracleMode, VerifySettings
+from fairwitness.contracts.verify.checks import TEST_FORMATS, Discovered, Language, OracleMode, VerifySettings
 from fairwitness.contracts.verify.report import CheckLine, ExpectationLine, FindingLine, MissingLine
 from fairwitness.git.changes import FileChange
 from fairwitness.git.objects import GITLINK, TreeEntry
 from fairwitness.git.shadow import Shadow
 from fairwitness.rules.oracle import PathKind, is_oracle, kind_of_path
-from fairwitness.verify.cascade import CheckRuns, run_checks, run_protected
+from fairwitness.verify.cascade import (
+    CheckRuns,
+    compared_with_baseline,
+    pair_checks,
+    project_of,
+    run_checks,
+    run_protected,
+    run_requests,
+)
 from fairwitness.verify.conclusion import Conclusion, conclude, recorded_outcome
 from fairwitness.verify.diff import INSPECTED, changed_texts, inspect
 from fairwitness.verify.expectations import WEAKENINGS, expectation_lines, judged_findings, weakening_notes
@@ -27,7 +36,7 @@ from fairwitness.verify.gate_answer import gate_answer
 from fairwitness.verify.harness import Harness
 from fairwitness.verify.inspections.counts import Drift
 from fairwitness.verify.inspections.model import ChangedText
-from fairwitness.verify.model import ProgressCallback, ProposedChange
+from fairwitness.verify.model import CheckRequest, ProgressCallback, ProposedChange
 from fairwitness.verify.proofs import (
     ProofRow,
     canary_proof,
@@ -216,6 +225,29 @@ def _new_test_proofs(
         tree = red_tree(harness.shadow, change.base.tree, change.files)
         proofs.append(red_at_baseline(harness, change, checked, tree, on_progress=on_progress))
     return [proof for proof in proofs if proof is not None]
+
+
+def shows_new_behaviour(
+    harness: Harness, change: ProposedChange, before: Discovered, after: Discovered, on_progress: ProgressCallback
+) -> bool:
+    """Return whether a new test passes with a change and fails without it.
+
+    For a change that is only a part of the one that was verified: its base has the work of others already. The runs
+    conclude nothing else, so they leave no rows.
+    """
+    tree = red_tree(harness.shadow, change.base.tree, change.files)
+    for spec, base_spec in pair_checks(before, after):
+        if spec.report in TEST_FORMATS and production_files(change.files):
+            asked = [CheckRequest(spec, project_of(spec, after), change.head.tree, "after")]
+            if base_spec is not None:
+                asked.append(CheckRequest(base_spec, project_of(base_spec, before), change.base.tree, "baseline"))
+            ran, *was = run_requests(harness, asked, on_progress, 1)
+            runs = CheckRuns(spec, asked[0].project, base_spec, was[0] if was else None, ran)
+            compared = replace(runs, comparison=compared_with_baseline(runs, ran))
+            proof = red_at_baseline(harness, change, compared, tree, on_progress=on_progress)
+            if proof is not None and proof.holds:
+                return True
+    return False
 
 
 def _changed_line_proofs(

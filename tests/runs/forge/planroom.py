@@ -25,6 +25,7 @@ from fairwitness.runs.dispatch.budget_account import ENDED, STARTED
 from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.captain import ForgeCaptain
 from fairwitness.runs.forge.change_requests import emit
+from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import plan_of
 from fairwitness.sandbox.scripted import ScriptedRunner
@@ -32,7 +33,7 @@ from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 from git.person import Person
 from runs.dispatch.world import Ticking
-from support.agent_calls import caller_of, maker_of
+from support.agent_calls import caller_of, maker_of, verify_deps_of
 
 RUN = "2026-02-26T14:30:00Z"
 MOMENT = "2026-02-26T14:30:00Z"
@@ -179,7 +180,9 @@ class PlanRoom:
         runner = ScriptedRunner((), tier=SandboxTier.NAMESPACES)
         state, settings = self.root / "state", self.log.settings()
         maker = maker_of(self.worktrees, self.ledger, state, runner, RUN, settings, Ticking())
-        return ForgeCaptain(caller_of(maker, self.worktrees, RUN), self.log, self.store, self.layout)
+        verify = verify_deps_of(self.worktrees, self.ledger, state, runner, settings, Ticking())
+        criteria = TaskCriteria(verify, self.log)
+        return ForgeCaptain(caller_of(maker, self.worktrees, RUN), self.log, self.store, self.layout, criteria)
 
     def plan(self) -> None:
         asyncio.run(self.captain().plan())

@@ -27,10 +27,10 @@ from runs.forge.workshop_killed import NODE, killed, record
 UNCAPPED = Caps(tokens=None, money_micros=None, milliseconds=None)
 
 
-def helped(shop: Workshop, calls: list[tuple[str, dict[str, Any]]], node: str = NODE) -> str:
-    """An attempt whose agent starts a helper; what it was told last."""
+def helped(shop: Workshop, calls: list[tuple[str, dict[str, Any]]], node: str = NODE, *changed: str) -> str:
+    """An attempt whose agent starts a helper, and tells what it changed; what it was told last."""
     role = Role.WORKER if node == "task-001" else Role.SUB_EXECUTOR
-    shop.script(role, f"{node}-1", calls)
+    shop.script(role, f"{node}-1", calls, {"walkthrough": walkthrough(*changed)} if changed else None)
     shop.work(node)
     return shop.results(f"{node}-1", "agent")[-1]
 
@@ -39,7 +39,9 @@ def helped(shop: Workshop, calls: list[tuple[str, dict[str, Any]]], node: str = 
 def test_a_helper_works_in_the_worktree_of_whoever_waits_for_it(shop: Workshop) -> None:
     shop.script(Role.THROWAWAY, "task-001-1-h1", [create("src/b.py")])
     calls = [create("src/a.py"), agent("worker-1", "Write b."), ("read_file", {"path": "src/b.py"})]
-    assert helped(shop, calls, "task-001") == "completed\nfiles changed: src/b.py\nSummary of it."
+    assert (
+        helped(shop, calls, "task-001", "src/a.py", "src/b.py") == "completed\nfiles changed: src/b.py\nSummary of it."
+    )
     (helper, asker) = shop.ended()
     assert asker == "task-001-1"
     assert helper.startswith("task-001-1-h1-")
@@ -174,7 +176,7 @@ def test_a_part_is_handed_out_to_its_own_type_and_in_its_turn(shop: Workshop) ->
 def test_a_helper_that_is_not_done_is_told_and_ends_nobody_else(shop: Workshop) -> None:
     answer = {"walkthrough": walkthrough(status="failed")}
     shop.script(Role.THROWAWAY, f"{NODE}-1-h1", [create("src/b.py")], answer)
-    assert helped(shop, [part("subtask-001"), agent("worker-1", "subtask-001")]).startswith(
+    assert helped(shop, [part("subtask-001"), agent("worker-1", "subtask-001")], NODE, "src/b.py").startswith(
         "failed\nfiles changed: src/b"
     )
     assert shop.events("subtask.changed")[-1][1]["status"] == "failed"

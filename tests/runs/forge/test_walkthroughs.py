@@ -10,8 +10,8 @@ from fairwitness.contracts.forge.documents import Walkthrough
 from fairwitness.contracts.graph.orders import Collision
 from fairwitness.errors import AlreadyWritten
 from fairwitness.kit.documents import Format, read
+from fairwitness.rules.claims import SeenAttempt
 from fairwitness.runs.forge.walkthroughs import (
-    changed_files,
     dispute,
     keep_walkthrough,
     last_walkthrough,
@@ -61,7 +61,6 @@ def test_each_attempt_has_its_own_and_the_last_one_is_known(shop: Workshop) -> N
     keep(shop, first)
     assert walkthrough_of(shop.log, "task-001", 1) == first
     assert walkthrough_of(shop.log, "task-001", 3) is None
-    assert changed_files(shop.log, "task-001", 2) == ("src/b.py",)
     last = last_walkthrough(shop.log, "task-001")
     assert last is not None
     assert (last.attempt, last.said, last.changed) == (2, second, ("src/b.py",))
@@ -121,13 +120,13 @@ def test_a_walkthrough_that_is_not_what_was_seen_is_disputed_once(shop: Workshop
     said = told("task-001", 1, "src/a.py", tests=[{"name": "test_a", "result": "pass"}])
     keep(shop, said, "src/b.py")
     order = shop.order("task-001")
-    found = dispute(shop.log, order, ["src/b.py"], {"tests"})
+    found = dispute(shop.log, order, SeenAttempt(["src/b.py"], red={"tests"}))
     assert found == (
         "the walkthrough names files that did not change: src/a.py",
         "files changed that the walkthrough does not name: src/b.py",
         "the walkthrough says that test_a pass; tests failed when Fair Witness ran them",
     )
-    dispute(shop.log, order, ["src/b.py"], {"tests"})
+    dispute(shop.log, order, SeenAttempt(["src/b.py"], red={"tests"}))
     ((_, event),) = shop.events("walkthrough.disputed")
     assert event == {"nodeId": "task-001", "attemptId": 1, "differences": list(found)}
     last = last_walkthrough(shop.log, "task-001")
@@ -137,8 +136,8 @@ def test_a_walkthrough_that_is_not_what_was_seen_is_disputed_once(shop: Workshop
 
 def test_a_true_walkthrough_is_not_disputed(shop: Workshop) -> None:
     keep(shop, told("task-001", 1, "src/a.py"), "src/a.py")
-    assert dispute(shop.log, shop.order("task-001"), ["src/a.py"], ()) == ()
-    assert dispute(shop.log, shop.order("task-003"), ["src/a.py"], ()) == ()  # it told nothing
+    assert dispute(shop.log, shop.order("task-001"), SeenAttempt(["src/a.py"])) == ()
+    assert dispute(shop.log, shop.order("task-003"), SeenAttempt(["src/a.py"])) == ()  # it told nothing
     assert shop.events("walkthrough.disputed") == []
 
 
@@ -147,7 +146,7 @@ def test_whoever_settles_a_conflict_leaves_the_walkthrough_of_the_attempt_alone(
     commit = shop.repository.commit("HEAD")
     order = shop.order("task-001", conflict=Collision(commit=commit, onto=commit, paths=()))
     keep_walkthrough(shop.log, shop.store, shop.layout, order, told("task-001", 1, "src/x.py"), ["src/x.py"])
-    assert dispute(shop.log, order, ["src/x.py"], ()) == ()
+    assert dispute(shop.log, order, SeenAttempt(["src/x.py"])) == ()
     assert walkthrough_of(shop.log, "task-001", 1) == told("task-001", 1)
 
 

@@ -44,6 +44,7 @@ from fairwitness.runs.dispatch.records import ended
 from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.joins import Joins
 from fairwitness.runs.forge.log import ForgeLog
+from fairwitness.runs.forge.walkthroughs import SeenAttempts
 from fairwitness.runs.forge.worker import ForgeWorker
 from fairwitness.runs.shared.agent_calls import AgentCaller
 from fairwitness.sandbox.runner import Runner
@@ -171,7 +172,15 @@ class Workshop:
     layout: ForgeLayout = field(default_factory=lambda: ForgeLayout(RUN))
 
     @classmethod
-    def make(cls, root: Path, *, limits: ForgeTable | None = None, retry: RetryPolicy | None = None) -> "Workshop":
+    def make(
+        cls,
+        root: Path,
+        *,
+        limits: ForgeTable | None = None,
+        retry: RetryPolicy | None = None,
+        sealed: ForgePlan | None = None,
+        by: str = "Ada",
+    ) -> "Workshop":
         """A repository with some files, and a run whose plan was sealed."""
         person = Person.in_folder(root)
         person.write("src/shop.py", "price = 1\n")
@@ -195,8 +204,8 @@ class Workshop:
         )
         (root / "cassettes").mkdir()
         made.log.create(order, repo_url="file:///shop", model="cassette")
-        made.log.propose(plan())
-        made.log.seal(plan(), "Ada")
+        made.log.propose(sealed or plan())
+        made.log.seal(sealed or plan(), by)
         return made
 
     @classmethod
@@ -269,10 +278,16 @@ class Workshop:
     def _verify_deps(self, runner: Runner) -> VerifyDeps:
         return verify_deps_of(self.worktrees, self.ledger, self.root / "state", runner, self.log.settings(), Ticking())
 
+    def criteria(self) -> TaskCriteria:
+        return TaskCriteria(self._verify_deps(self.runner), self.log)
+
+    def joins(self) -> Joins:
+        return Joins(self.repository, self.worktrees.shadow, self.log)
+
     def worker(self) -> ForgeWorker:
-        criteria = TaskCriteria(self._verify_deps(self.runner), self.log)
-        joins = Joins(self.repository, self.worktrees.shadow, self.log)
-        return ForgeWorker(self.caller, self.log, self.store, self.repository, criteria, joins)
+        criteria, joins = self.criteria(), self.joins()
+        seen = SeenAttempts(self.repository, self.worktrees.shadow)
+        return ForgeWorker(self.caller, self.log, self.store, self.repository, criteria, joins, seen)
 
     def work(self, node: str, attempt: int = 1, *conflicts: str, **more: Any) -> Worked:
         """One attempt of a node by its recorded agent."""

@@ -12,6 +12,7 @@ from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.joins import Joins
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.runner import ForgeRunner
+from fairwitness.runs.forge.walkthroughs import SeenAttempts
 from fairwitness.runs.forge.worker import ForgeWorker
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
@@ -34,8 +35,9 @@ def forge_runner_of(repository: Repository, ledger: Ledger, run_id: str, *, cloc
     files = Store(artifact_root(repository, parts.verify.state))
     criteria = TaskCriteria(parts.verify, log)
     joins = Joins(repository, parts.shadow, log)
-    worker = ForgeWorker(parts.caller, log, files, repository, criteria, joins)
-    captain = None if order is None else ForgeCaptain(parts.caller, log, files, ForgeLayout(run_id))
+    seen = SeenAttempts(repository, parts.shadow)
+    worker = ForgeWorker(parts.caller, log, files, repository, criteria, joins, seen)
+    captain = None if order is None else ForgeCaptain(parts.caller, log, files, ForgeLayout(run_id), criteria)
     return ForgeRunner(
-        parts.repo, ledger, files, run_id, worker, parts.prove, criteria, joins, captain=captain, clock=clock
+        parts.repo, ledger, files, run_id, worker, parts.prove, criteria, joins, seen, captain=captain, clock=clock
     )

@@ -13,6 +13,7 @@ from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
 from fairwitness.runs.forge.change_requests import extend, give_up
+from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.log import NOBODY, ForgeLog
 from fairwitness.runs.forge.plan_files import approve, plan_of, plan_problems, write_plan
 from fairwitness.runs.shared.agent_calls import AgentCaller
@@ -35,8 +36,11 @@ class _Tried(NamedTuple):
 class ForgeCaptain:
     """The `Captain` of `fairwitness.runs.forge.runner`."""
 
-    def __init__(self, caller: AgentCaller, log: ForgeLog, store: Store, layout: ForgeLayout) -> None:
+    def __init__(
+        self, caller: AgentCaller, log: ForgeLog, store: Store, layout: ForgeLayout, criteria: TaskCriteria
+    ) -> None:
         self._caller, self._log, self._store, self._layout = caller, log, store, layout
+        self._criteria = criteria
         self._briefs = CaptainBriefs(log)
 
     async def plan(self) -> None:
@@ -66,7 +70,18 @@ class ForgeCaptain:
         brief = await run_blocking(self._briefs.plan, id_, number, problems)
         position = DispatchPosition(PLAN, dispatch_count=number, retry_count=try_ - 1)
         done = await self._caller.ask_at(brief, position, order.base_commit)
-        return _tried(done, self._layout)
+        return await run_blocking(self._tried, done, order.base_commit)
+
+    def _tried(self, done: Dispatched, base: str) -> _Tried:
+        answer = done.answer(CaptainReturn)
+        if answer is None:
+            return _Tried(None, _problems_of(done))
+        if answer.dag is None:
+            return _Tried(None, ("dag: expected the graph of a new plan; found none",), may_mend=True)
+        plan = plan_of(answer)
+        found = (*plan_problems(plan, self._layout), *self._criteria.plan_problems(plan.tasks, base))
+        problems = tuple(_problem_text(problem) for problem in found)
+        return _Tried(None, problems, may_mend=True) if problems else _Tried(plan)
 
     def _propose(self, plan: ForgePlan) -> None:
         """Write the files before the event: a reader of the proposal finds them, and edits are not overwritten."""
@@ -110,24 +125,14 @@ class ForgeCaptain:
         if answer is None:
             await run_blocking(give_up, self._log, cr_id, f"the captain gave no answer: {_problems_of(done)[0]}")
             return
-        problems = await run_blocking(extend, self._log, cr_id, answer, "captain")
+        unrunnable = await run_blocking(self._criteria.plan_problems, answer.tasks, tip)
+        problems = await run_blocking(extend, self._log, cr_id, answer, "captain", unrunnable)
         if problems and round_ >= MOST_REFUSALS:
             await run_blocking(give_up, self._log, cr_id, f"{_not_fitting(round_)}: {_problem_text(problems[0])}")
 
 
 def _dispatch_id(number: int, try_: int) -> str:
     return plan_instance(number) if try_ == 1 else f"{plan_instance(number)}-{try_}"
-
-
-def _tried(done: Dispatched, layout: ForgeLayout) -> _Tried:
-    answer = done.answer(CaptainReturn)
-    if answer is None:
-        return _Tried(None, _problems_of(done))
-    if answer.dag is None:
-        return _Tried(None, ("dag: expected the graph of a new plan; found none",), may_mend=True)
-    plan = plan_of(answer)
-    problems = tuple(_problem_text(problem) for problem in plan_problems(plan, layout))
-    return _Tried(None, problems, may_mend=True) if problems else _Tried(plan)
 
 
 def _problems_of(done: Dispatched) -> tuple[str, ...]:

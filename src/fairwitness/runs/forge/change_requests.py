@@ -251,21 +251,26 @@ def _written(log: ForgeLog, outcome: _Outcome, types: frozenset[str], *, after: 
     return is_written
 
 
-def extend(log: ForgeLog, cr_id: str, answer: CaptainReturn, actor: str) -> tuple[Problem, ...]:
+def extend(
+    log: ForgeLog, cr_id: str, answer: CaptainReturn, actor: str, known: tuple[Problem, ...] = ()
+) -> tuple[Problem, ...]:
     """Apply what the captain adds completely, or return why it does not fit; an ended request stays unchanged.
 
-    If the run moved meanwhile, the answer is judged again before it is written.
+    `known` are problems of the answer itself. If the run moved meanwhile, the answer is judged again before it is
+    written.
     """
     while True:
         seq, state = find_request(log, cr_id)
         if state.request.status in ENDED:
             return ()
-        outcome = _outcome(log, state, answer, actor)
+        outcome = _outcome(log, state, answer, actor, known)
         if _written(log, outcome, MOVING | DECIDING, after=seq):
             return outcome.problems
 
 
-def _outcome(log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: str) -> _Outcome:
+def _outcome(
+    log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: str, known: tuple[Problem, ...]
+) -> _Outcome:
     cr_id, is_pending = state.request.id, state.request.status is ChangeRequestStatus.PENDING
     if answer.rejected is not None:
         # after an approval: the captain found nothing to apply
@@ -274,7 +279,7 @@ def _outcome(log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: s
     _refuse(log, state, RequestDecision.APPROVE if is_pending else RequestDecision.APPLY, actor, is_refused=False)
     now, sealed = spell(log.clock()), log.specs()
     added = _dated(log, answer, cr_id, now)
-    problems = tuple(_problems(log, added, cr_id, sealed, now))
+    problems = (*_problems(log, added, cr_id, sealed, now), *known)
     if problems:
         texts = tuple(f"{spell_path(each.where)}: expected {each.expected}; found {each.found}" for each in problems)
         return _Outcome((OverlayRefused(crId=cr_id, problems=texts),), problems=problems)

@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from fairwitness.contracts.forge.dag import NodeState, NodeType
-from fairwitness.contracts.forge.returns import RefineryReturn
+from fairwitness.contracts.forge.documents import WalkthroughStatus
+from fairwitness.contracts.forge.returns import RefineryReturn, WorkerReturn
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, MergeMember
-from fairwitness.git.objects import TreeEntry
+from fairwitness.git.objects import GITLINK, SYMLINK, TreeEntry
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.ledger.kept import recorded
 from fairwitness.rules.joined_work import FileStep, lost_work, stray_changes
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.graph.attempts import PREPARED
+
+TEXT_LIMIT = 2 << 20
+"""The most bytes of a file that is compared line by line."""
 
 
 def is_join_of(log: ForgeLog, order: AttemptOrder) -> bool:
@@ -39,44 +43,87 @@ class Joins:
         """Return what is wrong with the tree of a join; `fixes` are the files that it says it mended."""
         start = self._repository.tree_of(prepared.start)
         changed = [each.path for each in self._shadow.diff(start, tree)]
-        members = order.includes
-        if order.conflict is not None:
-            members = (MergeMember(node=order.node, attempt=order.attempt, commit=order.conflict.commit),)
-        return (*stray_changes(changed, prepared.conflicts, fixes), *self._lost(members, tree))
+        return (*stray_changes(changed, prepared.conflicts, fixes), *self._lost(self.members(order, prepared), tree))
 
     def objections(
         self, order: AttemptOrder, prepared: AttemptStart, folder: Path, answer: dict[str, Any]
     ) -> tuple[str, ...]:
-        """Return why a refinery's answer is not taken; it is then asked again."""
-        said = RefineryReturn.model_validate(answer)
-        if said.unmerged or said.failing_tests:
-            return ()  # it says itself that it is not done
+        """Return why the answer of a refinery or of a conflict's helper is not taken; it is then asked again."""
+        fixes: tuple[str, ...] = ()
+        if order.conflict is None:
+            said = RefineryReturn.model_validate(answer)
+            fixes = tuple(each.path for each in said.fixes)
+            if said.unmerged or said.failing_tests:
+                return ()  # it says itself that it is not done
+        elif WorkerReturn.model_validate(answer).walkthrough.status is not WalkthroughStatus.COMPLETED:
+            return ()
         tree = self._shadow.take(folder, self._repository.tree_of(prepared.start)).tree
-        return self.problems(order, prepared, tree, [each.path for each in said.fixes])
+        return self.problems(order, prepared, tree, fixes)
 
     def lost_from(self, commit: str) -> tuple[str, ...]:
         """Return a sentence for each merged task whose work a commit lacks."""
-        return self._lost(tuple(self._merged()), self._repository.tree_of(commit))
+        nodes, tasks = self._log.run().nodes, self._tasks()
+        merged = [
+            each for each in self._verified() if each.node in tasks and nodes[each.node].status is NodeState.MERGED
+        ]
+        return self._lost(merged, self._repository.tree_of(commit))
 
-    def _merged(self) -> Iterator[MergeMember]:
-        nodes = self._log.run().nodes
-        verified = {
-            event.data["nodeId"]: MergeMember(
-                node=event.data["nodeId"], attempt=event.data["attemptId"], commit=event.data["commit"]
-            )
-            for event in self._log.ledger.events(self._log.run_id)
-            if event.type == "task.verified"
-        }
-        for name, member in verified.items():
-            if nodes[name].status is NodeState.MERGED:
-                yield member
+    def members(self, order: AttemptOrder, prepared: AttemptStart) -> tuple[MergeMember, ...]:
+        """Return the tasks whose work must be in the tree of a join: those that it brings or began with."""
+        brought, tasks = self.brought(order), self._tasks()
+        return tuple(
+            each
+            for each in self._verified()
+            if each.node in tasks and (each.node in brought or self._repository.is_ancestor(each.commit, prepared.base))
+        )
+
+    def brought(self, order: AttemptOrder) -> frozenset[str]:
+        """Return the nodes that a join adds to the target; a refinery in conflict brings what it joined."""
+        if order.conflict is None:
+            return frozenset(each.node for each in order.includes)
+        _, dag = self._log.effective()
+        below = {node.id: node.dependencies for node in dag.nodes if node.type is NodeType.REFINERY}
+        found, left = set[str](), [order.node]
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += below.get(name, ())
+        return frozenset(found)
+
+    def _verified(self) -> tuple[MergeMember, ...]:
+        """Return the last verified attempt of each node, with its own commit and not that of a helper after it."""
+        found: dict[str, MergeMember] = {}
+        for event in self._log.ledger.events(self._log.run_id):
+            if event.type == "task.verified":
+                node, attempt = event.data["nodeId"], event.data["attemptId"]
+                if node not in found or found[node].attempt != attempt:
+                    found.pop(node, None)  # the last attempt counts, and when it was made
+                    found[node] = MergeMember(node=node, attempt=attempt, commit=event.data["commit"])
+        return tuple(found.values())
+
+    def _tasks(self) -> frozenset[str]:
+        _, dag = self._log.effective()
+        return frozenset(node.id for node in dag.nodes if node.type is NodeType.TASK)
 
     def _lost(self, members: Iterable[MergeMember], tree: str) -> tuple[str, ...]:
-        _, dag = self._log.effective()
-        tasks = {node.id for node in dag.nodes if node.type is NodeType.TASK}
-        steps = [step for member in members if member.node in tasks for step in self._steps(member)]
+        steps = [step for member in members for step in self._steps(member)]
         entries = self._shadow.entries(tree) if steps else {}
-        return lost_work(steps, {path: _id(entry) for path, entry in entries.items()})
+        final = {path: _id(entry) for path, entry in entries.items()}
+        moved = {step.path for step in steps if final.get(step.path) != step.after}
+        contents = {each for step in steps if step.path in moved for each in (step.before, step.after)}
+        contents |= {final.get(path) for path in moved}
+        return lost_work(steps, final, self._lines(each for each in contents if each is not None))
+
+    def _lines(self, contents: Iterable[str]) -> dict[str, frozenset[str]]:
+        """Return the lines of contents that are text; blank ones say nothing."""
+        files = {each: each.split()[1] for each in contents if not each.startswith((SYMLINK, GITLINK))}
+        texts = {
+            id_: frozenset(line for each in data.decode(errors="replace").splitlines() if (line := each.strip()))
+            for id_, data in self._shadow.small_blobs(set(files.values()), limit=TEXT_LIMIT)
+            if b"\0" not in data
+        }
+        return {each: texts[id_] for each, id_ in files.items() if id_ in texts}
 
     def _steps(self, member: MergeMember) -> Iterator[FileStep]:
         row = self._log.ledger.observation(self._log.run_id, f"{PREPARED}:{member.node}:{member.attempt}")

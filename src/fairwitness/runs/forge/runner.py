@@ -25,7 +25,7 @@ from fairwitness.runs.forge.files import ForgeFiles
 from fairwitness.runs.forge.joins import Joins, is_join_of
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.plan_files import lock_specs
-from fairwitness.runs.forge.walkthroughs import changed_files, dispute, fixes_of, red_checks
+from fairwitness.runs.forge.walkthroughs import SeenAttempts, dispute, fixes_of, red_checks, walkthrough_of
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 from fairwitness.runs.graph.runner import GraphRunner
 from fairwitness.store.artifacts import Store
@@ -64,6 +64,7 @@ class ForgeRunner(GraphRunner):
         prove: Prove,
         criteria: TaskCriteria,
         joins: Joins,
+        seen: SeenAttempts,
         *,
         captain: Captain | None = None,
         clock: Clock = system_clock,
@@ -71,7 +72,7 @@ class ForgeRunner(GraphRunner):
         """Create a runner; without a captain it can only carry out an approved plan."""
         super().__init__(repo, ledger, run_id, work, prove, clock=clock)
         self.log, self._captain = ForgeLog(ledger, run_id, clock=clock), captain
-        self._criteria, self._joins = criteria, joins
+        self._criteria, self._joins, self._seen = criteria, joins, seen
         self._store, self._layout = store, ForgeLayout(run_id)
         self._files = ForgeFiles(self.log, store, self._layout)
         self._refreshed, self._is_behind = 0.0, False
@@ -114,10 +115,10 @@ class ForgeRunner(GraphRunner):
         proof = await super().prove(order, prepared, candidate)
         unmet = await run_blocking_stoppable(lambda stop: self._criteria.judge(order, prepared, candidate, stop))
         lost = await run_blocking(self._join_problems, order, prepared, candidate)
-        if order.conflict is None:
-            await run_blocking(self._dispute, order)
         reasons = (*lost, *proof.reasons, *unmet)
-        return Proof(holds=not reasons, reasons=reasons)
+        refuted = await run_blocking(self._dispute, order, prepared, candidate, is_red=bool(proof.reasons))
+        # what explains a failure goes first; a claim that is not true is no reason to merge what holds
+        return Proof(holds=not reasons and not refuted, reasons=(*reasons, *refuted))
 
     def _join_problems(self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate) -> tuple[str, ...]:
         if not is_join_of(self.log, order):
@@ -125,9 +126,16 @@ class ForgeRunner(GraphRunner):
         fixes = () if order.conflict is not None else fixes_of(self.log, order.node, order.attempt)
         return self._joins.problems(order, prepared, candidate.tree, fixes)
 
-    def _dispute(self, order: AttemptOrder) -> None:
-        changed = changed_files(self.log, order.node, order.attempt)
-        dispute(self.log, order, changed, red_checks(self.ledger, self.run_id, order.node, order.attempt))
+    def _dispute(
+        self, order: AttemptOrder, prepared: AttemptStart, candidate: Candidate, *, is_red: bool
+    ) -> tuple[str, ...]:
+        """Return what the harness contradicts; checks that fail as they did before contradict nobody."""
+        said = None if order.conflict is not None else walkthrough_of(self.log, order.node, order.attempt)
+        if said is None:
+            return ()
+        red = red_checks(self.ledger, self.run_id, order.node, order.attempt) if is_red else frozenset[str]()
+        fixes = fixes_of(self.log, order.node, order.attempt)
+        return dispute(self.log, order, self._seen.seen(said, prepared, candidate.tree, fixes=fixes, red=red))
 
     async def finish(self, end: GraphEnd | None) -> bool:
         """End the run: its last event, and no worktrees or branches left except unmerged work.

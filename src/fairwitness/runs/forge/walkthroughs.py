@@ -4,24 +4,30 @@ A walkthrough is a claim. It is recorded once, with the files that really change
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from fairwitness.contracts.common.events import EventData
 from fairwitness.contracts.common.evidence import Observation, Phase
 from fairwitness.contracts.forge.dag import NodeState
-from fairwitness.contracts.forge.documents import Walkthrough
+from fairwitness.contracts.forge.documents import Walkthrough, WalkthroughStatus
 from fairwitness.contracts.forge.events import LowConfidence, PotentialConflict, WalkthroughDisputed, WalkthroughWritten
-from fairwitness.contracts.graph.orders import AttemptOrder
+from fairwitness.contracts.forge.returns import RefineryReturn, WorkerReturn
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart
 from fairwitness.contracts.verify.results import Evidence
 from fairwitness.errors import BadDocument, RowRefused
+from fairwitness.git.call import failed
+from fairwitness.git.repository import Repository
+from fairwitness.git.shadow import Shadow
 from fairwitness.kit.clock import spell
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.text import visible_lines
 from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
-from fairwitness.rules.claims import differences, is_doubtful
+from fairwitness.rules.claims import SeenAttempt, differences, is_doubtful, trace_of
 from fairwitness.rules.evidence_worth import latest, proof_of
+from fairwitness.runs.dispatch.audit import CACHES
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
@@ -106,10 +112,60 @@ def readable(walkthrough: Walkthrough) -> str:
         return document_of(walkthrough.model_copy(update={"body": body}).plain())
 
 
-def dispute(log: ForgeLog, order: AttemptOrder, changed: Collection[str], red: Collection[str]) -> tuple[str, ...]:
-    """Record once where a walkthrough differs from what was seen; `red` are the failed checks on its tree."""
+class SeenAttempts:
+    """What the harness sees of attempts, to be compared with what their agents say."""
+
+    def __init__(self, repository: Repository, shadow: Shadow) -> None:
+        self._repository, self._shadow = repository, shadow
+
+    def seen(
+        self,
+        said: Walkthrough,
+        prepared: AttemptStart,
+        tree: str,
+        *,
+        fixes: Collection[str] = (),
+        red: Collection[str] = (),
+    ) -> SeenAttempt:
+        """Return what is to be compared with a walkthrough.
+
+        `fixes` are the files that a refinery says it mended, `red` the checks that failed on the tree.
+        """
+        changes = self._shadow.diff(self._repository.tree_of(prepared.start), tree)
+        traces = {trace for test in said.tests or () if (trace := trace_of(test.name)) is not None}
+        return SeenAttempt(
+            changed=[each.path for each in changes if not CACHES.intersection(each.path.split("/")[:-1])],
+            settled=(*prepared.conflicts, *fixes),
+            red=red,
+            absent=frozenset(trace for trace in traces if not self._has_word(tree, trace)),
+        )
+
+    def _has_word(self, tree: str, word: str) -> bool:
+        """Return whether a file has a word in it, or a file or a folder is called so."""
+        names = {part.partition(".")[0] for path in self._shadow.entries(tree) for part in path.split("/")}
+        if word in names:
+            return True
+        answer = self._shadow.git.ask("grep", "-q", "-w", "-F", "-e", word, tree)
+        if answer.code > 1:
+            raise failed("grep", self._shadow.git.path, answer)
+        return answer.code == 0
+
+    def objections(
+        self, prepared: AttemptStart, folder: Path, answer: WorkerReturn | RefineryReturn
+    ) -> tuple[str, ...]:
+        """Return what the harness contradicts in the walkthrough of an answer; the agent is then asked again."""
+        said = answer.walkthrough
+        fixes = [each.path for each in answer.fixes] if isinstance(answer, RefineryReturn) else ()
+        if said.status is not WalkthroughStatus.COMPLETED:
+            return ()  # it says itself that it is not done
+        tree = self._shadow.take(folder, self._repository.tree_of(prepared.start)).tree
+        return differences(said, self.seen(said, prepared, tree, fixes=fixes))
+
+
+def dispute(log: ForgeLog, order: AttemptOrder, seen: SeenAttempt) -> tuple[str, ...]:
+    """Record once where a walkthrough differs from what was seen, and return it."""
     said = None if order.conflict is not None else walkthrough_of(log, order.node, order.attempt)
-    found = () if said is None else differences(said, changed, red=red)
+    found = () if said is None else differences(said, seen)
     if found:
         key = f"{DISPUTE}:{order.node}:{order.attempt}"
         event = WalkthroughDisputed(nodeId=order.node, attemptId=order.attempt, differences=found)
@@ -129,12 +185,6 @@ def walkthrough_of(log: ForgeLog, node: str, attempt: int) -> Walkthrough | None
     """Return the walkthrough of an attempt, or None."""
     kept = _kept(log, node, attempt)
     return None if kept is None else kept.said
-
-
-def changed_files(log: ForgeLog, node: str, attempt: int) -> tuple[str, ...]:
-    """Return the files that an attempt changed, as recorded with its walkthrough."""
-    kept = _kept(log, node, attempt)
-    return () if kept is None else kept.changed
 
 
 def fixes_of(log: ForgeLog, node: str, attempt: int) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from fairwitness.runs.forge.helpers import AttemptContext, NotingRecorder, Spawn
 from fairwitness.runs.forge.joins import Joins
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.forge.subtasks import Subtasks
-from fairwitness.runs.forge.walkthroughs import keep_walkthrough, last_walkthrough
+from fairwitness.runs.forge.walkthroughs import SeenAttempts, keep_walkthrough, last_walkthrough
 from fairwitness.runs.graph.agent_work import EVERYTHING, STEP, worked
 from fairwitness.runs.graph.attempts import start_of
 from fairwitness.runs.graph.log import failures_of
@@ -53,7 +53,10 @@ WANTED = "wanted"
 """The kind of observation that holds a refinery's change requests by tool, whatever it returned."""
 _SUBJECT = 60
 """The most characters of a commit's subject."""
-_SOLVE = "Two changes of the same files do not fit together. Settle the conflict so that both keep what they do."
+_SOLVE = (
+    "Two changes of the same files do not fit together. Settle the conflict so that both keep what they do. "
+    "Change only the files in conflict."
+)
 
 
 class ForgeWorker:
@@ -67,10 +70,11 @@ class ForgeWorker:
         repository: Repository,
         criteria: TaskCriteria,
         joins: Joins,
+        seen: SeenAttempts,
     ) -> None:
         """`store` holds the run's own files."""
         self._caller, self._log, self._store, self._repository = caller, log, store, repository
-        self._criteria, self._joins = criteria, joins
+        self._criteria, self._joins, self._seen = criteria, joins, seen
         self._layout = ForgeLayout(log.run_id)
 
     async def __call__(self, order: AttemptOrder, prepared: AttemptStart, folder: Path) -> Worked:
@@ -89,10 +93,12 @@ class ForgeWorker:
             return self._beside(brief, context, wanted), equipped
 
         def objections(answer: dict[str, Any]) -> tuple[str, ...]:
-            if order.conflict is not None:
-                return ()
-            joined = self._joins.objections(order, prepared, folder, answer) if role is Role.REFINERY else ()
-            return (*joined, *self._criteria.objections(order, prepared, folder, answer))
+            joined: tuple[str, ...] = ()
+            if role is Role.REFINERY or order.conflict is not None:
+                joined = self._joins.objections(order, prepared, folder, answer)
+            said = (RefineryReturn if role is Role.REFINERY else WorkerReturn).model_validate(answer)
+            refuted = () if order.conflict is not None else self._seen.objections(prepared, folder, said)
+            return (*joined, *refuted, *self._criteria.objections(order, prepared, folder, answer))
 
         position = DispatchPosition(STEP, task=order.node, attempt=order.attempt)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, equip=equip)

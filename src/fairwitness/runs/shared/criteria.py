@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from fairwitness.contracts.common.criteria import CriterionJudgement
 from fairwitness.contracts.common.evidence import Claim, Observation, Phase
 from fairwitness.contracts.feature.facts import ChangedFile, ChangeKind
-from fairwitness.contracts.verify.checks import TEST_FORMATS, CheckSpec, Discovered
+from fairwitness.contracts.verify.checks import CheckSpec, Discovered
 from fairwitness.contracts.verify.report import Side, VerifySubject
 from fairwitness.contracts.verify.results import Evidence
 from fairwitness.errors import UsageError
@@ -31,6 +31,7 @@ from fairwitness.rules.criteria import (
     Unjudged,
     check_name,
     command_verdict,
+    may_fail_before,
     proposal,
 )
 from fairwitness.rules.evidence_worth import SATISFIES, valued_rows
@@ -38,7 +39,7 @@ from fairwitness.verify.cascade import pair_checks, project_of
 from fairwitness.verify.conclusion import recorded_outcome
 from fairwitness.verify.folder_lock import locked_folder
 from fairwitness.verify.harness import Harness, run_once
-from fairwitness.verify.model import CheckRequest, refuse_stopped
+from fairwitness.verify.model import CheckRequest, ProposedChange, refuse_stopped
 from fairwitness.verify.subject import VerifyDeps, harness_of, ignore_progress
 from fairwitness.verify.tree_view import TreeView, checks_at
 
@@ -49,7 +50,11 @@ NOT_RED: Final = (
 )
 
 
-def any_place(_path: str, _line: int) -> str | None:
+PlaceProblem = Callable[[str, str, int], str | None]
+"""Returns why a place does not prove a criterion: the criterion, the path and the line are given."""
+
+
+def any_place(_criterion: str, _path: str, _line: int) -> str | None:
     """Accept every place."""
     return None
 
@@ -68,10 +73,9 @@ class CriteriaQuestion:
     """Who made the judgements, as the subject of a sentence."""
     agent: str
     """The agent whose claims they are, in the ledger."""
-    place_problem: Callable[[str, int], str | None] = any_place
-    """Returns why a place does not prove a criterion."""
-    before: str | None = None
-    """The tree on which a new test must fail; None if no new test is needed."""
+    place_problem: PlaceProblem = any_place
+    before: Side | None = None
+    """What the author began with, on which a new test must fail; None if no new test is needed."""
     unjudged: str | None = None
     """Why nothing can be judged."""
 
@@ -190,10 +194,34 @@ def _judged(
             of(number, text, proposed)
             for number, (text, proposed) in enumerate(zip(asked.criteria, proposals, strict=True), 1)
         )
-        is_red = asked.before is None or _has_red_test(deps, run_id, subject)
-        if not is_red and asked.before is not None:
-            is_red = _has_red_command(harness, proposals, verdicts, after, asked.before)
+        is_red = asked.before is None or _is_red_without(
+            deps, harness, asked.before, asked, tuple(zip(proposals, verdicts, strict=True)), after
+        )
     return verdicts, is_red
+
+
+def _is_red_without(
+    deps: VerifyDeps,
+    harness: Harness,
+    began: Side,
+    asked: CriteriaQuestion,
+    judged: Sequence[tuple[Proposal, CriterionVerdict]],
+    after: Discovered,
+) -> bool:
+    """Return whether a new test, or the command of a met criterion, fails on what the author began with."""
+    from fairwitness.verify.verification import red_tree, shows_new_behaviour  # only code needs it
+
+    change = ProposedChange(base=began, head=asked.head, files=deps.shadow.diff(began.tree, asked.head.tree))
+    if began.tree == asked.base.tree:  # the verification has seen it
+        is_red = _has_red_test(deps, harness.run_id, harness.subject)
+    else:  # the work of other tasks is part of the files that this one began with
+        was = checks_at(deps.shadow, began.tree, deps.settings)
+        is_red = shows_new_behaviour(harness, change, was, after, ignore_progress)
+    if is_red:
+        return True
+    old = red_tree(deps.shadow, began.tree, change.files)
+    paths = tuple(TreeView(deps.shadow, tree).paths for tree in (old, asked.head.tree))
+    return _has_red_command(harness, judged, after, old, lambda proposed: may_fail_before(proposed, *paths))
 
 
 def _has_red_test(deps: VerifyDeps, run_id: str, subject: VerifySubject) -> bool:
@@ -205,18 +233,15 @@ def _has_red_test(deps: VerifyDeps, run_id: str, subject: VerifySubject) -> bool
 
 def _has_red_command(
     harness: Harness,
-    proposals: Sequence[Proposal],
-    verdicts: Sequence[CriterionVerdict],
+    judged: Sequence[tuple[Proposal, CriterionVerdict]],
     after: Discovered,
-    before: str,
+    old: str,
+    counts: Callable[[ByCommand], bool],
 ) -> bool:
-    """Return whether the command of a met criterion fails on the old tree.
-
-    Only commands without single tests count: a test that does not exist there says nothing about the old code.
-    """
-    for number, (proposed, verdict) in enumerate(zip(proposals, verdicts, strict=True), 1):
-        if isinstance(proposed, ByCommand) and verdict.met and proposed.spec.report not in TEST_FORMATS:
-            request = CheckRequest(proposed.spec, project_of(proposed.of, after), before, f"criterion-{number}-before")
+    """Return whether the command of a met criterion that counts fails on the tree of the old code."""
+    for number, (proposed, verdict) in enumerate(judged, 1):
+        if isinstance(proposed, ByCommand) and verdict.met and counts(proposed):
+            request = CheckRequest(proposed.spec, project_of(proposed.of, after), old, f"criterion-{number}-before")
             if run_once(harness, request).evidence is Evidence.FAILED:
                 return True
     return False
@@ -253,7 +278,7 @@ def _looked_at(name: str, criterion: str, place: ByPlace, tree: TreeView, asked:
         return CriterionVerdict(
             name, criterion, None, f"there is no line {place.line} in {place.path}, which has {lines}"
         )
-    problem = asked.place_problem(place.path, place.line)
+    problem = asked.place_problem(criterion, place.path, place.line)
     if problem is not None:
         return CriterionVerdict(name, criterion, None, problem)
     body: dict[str, object] = {"met": place.met, "criterion": criterion, "place": spoken, "claim": place.claim}
