@@ -72,7 +72,7 @@ def test_the_same_error_again_and_again_opens_it_and_pauses_the_run(tmp_path: Pa
     details = assert_stopped(run, "same_error_threshold")
     assert (details["value"], details["last_error"]) == (
         2,
-        "executor_wrong_approach: Line <n> of it is empty.",
+        "coordination_failure: Line <n> of it is empty.",
     )
 
 

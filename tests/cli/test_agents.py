@@ -94,7 +94,7 @@ def test_the_list_as_json_has_all_there_is_to_know(home: dict[str, str], tmp_pat
         "big",
         "implementation-report",
     )
-    assert implementer["writes"] == ["implementation-reports/*.yaml", "(declared)"]
+    assert implementer["writes"] == ["(declared)"]
     assert implementer["statuses"] == ["DONE", "ERROR"]
     assert set(implementer["budget"]) == {"tokens", "money_micros", "milliseconds"}
     assert roles["orchestrator"]["agent"] is None

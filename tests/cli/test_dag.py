@@ -108,7 +108,7 @@ def test_an_overlay_is_part_of_the_graph(tmp_path: Path) -> None:
 def test_json_holds_the_documents_of_forge(repository: Path) -> None:
     for run in ("run-going", "run-failed", "run-completed"):
         shown = json.loads(fairwitness("dag", "show", run, "--json", cwd=repository).stdout)
-        assert set(shown) == {"dag", "status", "run"}
+        assert set(shown) == {"dag", "status", "run", "reviews"}
         dag, status = Dag.model_validate(shown["dag"]), DagStatus.model_validate(shown["status"])
         state = RunState.model_validate(shown["run"])
         assert {node.id for node in dag.nodes} == set(status.nodes)

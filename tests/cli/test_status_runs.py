@@ -149,7 +149,7 @@ def test_one_run_as_json_has_a_fixed_shape(repository: Path) -> None:
     assert set(shown) == {
         *("root", "run_id", "workflow", "request", "status", "reason", "is_over", "began", "started", "last_time"),
         *("events", "counts", "max_attempts", "at_work", "to_be_merged", "exhausted", "waits_for", "last_events"),
-        *("usage", "worker", "next"),
+        *("usage", "worker", "next", "reviews"),
     }
     shown = json.loads(fairwitness("status", "run-going", "--json", cwd=repository).stdout)
     assert shown["request"] == HOSTILE

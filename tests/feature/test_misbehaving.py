@@ -67,6 +67,7 @@ def test_what_a_reader_may_not_do_is_refused_told_and_without_effect(grounds: Gr
     stolen = grounds.top.parent / "stolen"
     asked = (
         call("create_file", path=OTHERS, content=MARK),
+        call("create_file", path=demo.LAYOUT.research("architecture"), content=MARK),  # the program writes it
         call("create_file", path="../stolen", content=MARK),
         call("create_file", path=str(stolen), content=MARK),
         call("read_file", path="../../../.git/config"),
@@ -75,10 +76,6 @@ def test_what_a_reader_may_not_do_is_refused_told_and_without_effect(grounds: Gr
     )
     for session in READERS.values():
         grounds.record(session.role, session.instance, 1, as_turns(session, Played("I help myself.", asked)))
-    # this one it may write, and it counts for nothing: what stands in the feature's folder is what its owner handed in
-    foreign = call("create_file", path=demo.LAYOUT.research("architecture"), content=MARK)
-    impact = READERS[IMPACT]
-    grounds.record(impact.role, impact.instance, 1, as_turns(impact, Played("", (foreign,)), Played("", asked)))
     without(grounds, "spec.spec.1")
     before, files, run = grounds.refs(), grounds.files(), grounds.begin()
     assert run.carry() is WatchEnd.FAILED

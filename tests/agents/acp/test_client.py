@@ -251,10 +251,10 @@ def test_a_file_is_not_written_where_the_role_may_not(bench: Bench, path: str) -
     assert not (bench.folder / "README.md").exists()
 
 
-def test_a_reviewer_writes_its_documents_and_nothing_else(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, Role.REVIEWER)
-    bench.ask("fs/write_text_file", path="docs/run/review-findings/a.md", content="x")
-    assert (tmp_path / "docs/run/review-findings/a.md").exists()
+def test_a_planner_writes_its_tasks_and_nothing_else(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Role.PLANNER)
+    bench.ask("fs/write_text_file", path="docs/run/tasks/task-01.yaml", content="x")
+    assert (tmp_path / "docs/run/tasks/task-01.yaml").exists()
     assert "refused" in str(bench.refused("fs/write_text_file", path="src/a.py", content="x"))
 
 

@@ -96,7 +96,7 @@ def test_a_reviewer_is_offered_less_and_refused_the_rest(tmp_path: Path, dialect
         worktree = project(tmp_path)
         before = tree(worktree)
         async with scripted(
-            WriteStep(path="src/add.py", content="gone\n"),
+            ForceStep(tool="create_file", args={"path": "src/add.py", "content": "gone\n"}),
             ForceStep(
                 tool="replace_string_in_file", args={"path": "notes.md", "old_string": "Notes", "new_string": "x"}
             ),
@@ -108,8 +108,8 @@ def test_a_reviewer_is_offered_less_and_refused_the_rest(tmp_path: Path, dialect
             offered = model.log.requests[0].tools
         assert turn.submitted == {"verdict": "approved"}
         assert tree(worktree) == before
-        assert "replace_string_in_file" not in offered
-        assert {"create_file", "submit_result"} <= set(offered)
+        assert {"create_file", "replace_string_in_file"}.isdisjoint(offered)
+        assert {"read_file", "submit_result"} <= set(offered)
         assert [one.tool for one in job.tools.denials] == ["create_file", "replace_string_in_file", "run_in_terminal"]
         assert {one.layer for one in job.tools.denials} == {Layer.DECISION}
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from fairwitness.contracts.common.tools import Role
-from runs.forge.workshop import Workshop, agent, create, part
+from runs.forge.workshop import Workshop, agent, create, part, walkthrough
 
 NODE = "task-002"
 
@@ -15,7 +15,7 @@ NODE = "task-002"
 def record(shop: Workshop, first: str = "src/a.py", *, number: int = 1) -> None:
     """The agent writes, hands out a part, and writes again; its helper writes, too."""
     calls = [create(first), part("subtask-001"), agent("worker-1", "subtask-001"), create("src/c.py", "c = 1\n")]
-    shop.script(Role.SUB_EXECUTOR, f"{NODE}-1", calls)
+    shop.script(Role.SUB_EXECUTOR, f"{NODE}-1", calls, {"walkthrough": walkthrough(first, "src/b.py", "src/c.py")})
     shop.script(Role.THROWAWAY, f"{NODE}-1-h1", [create("src/b.py", "b = 1\n")], number=number)
 
 
