@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from fairwitness.contracts.common.sandbox import ASSESSED, End
 from fairwitness.contracts.common.vocabulary import Assessment
-from verify.test_parts import confined
+from rules.test_check_outcome import confined
 
 
 @pytest.mark.req("A15")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from pydantic import ValidationError
 
+from fairwitness.contracts.agents.role import RoleSpec
 from fairwitness.contracts.common.budgets import (
     Amounts,
     Budget,
@@ -28,10 +29,16 @@ from fairwitness.rules.budgets import (
     release,
     reserve,
     settle,
+    sized,
     spelled_refusal,
     used,
 )
 
+ROLE = {
+    **{"role": "intake", "workflow": "feature", "title": "Intake", "purpose": "Reads.", "prompt": "intake"},
+    **{"timeout_s": 600, "turns": 25, "model": "strong", "prompt_tokens": 1_100},
+    "budget": {"tokens": 200_000, "money_micros": 1_000_000, "milliseconds": 600_000},
+}
 FREE = Caps(tokens=None, money_micros=None, milliseconds=None)
 
 
@@ -262,3 +269,15 @@ def test_a_refusal_says_what_would_have_been_needed(what: Resource) -> None:
         Resource.MONEY: "reserves 6.00 dollars: a cap of 6.00 is needed",
         Resource.TIME: "reserves 100.0 minutes: a cap of 100.0 is needed",
     }[what] in said
+
+
+@pytest.mark.req("P12")
+def test_an_external_agent_gets_more_for_its_own_prompt_and_no_limit_stays_none() -> None:
+    role = RoleSpec.model_validate(ROLE)
+    assert sized(role, "api") == role
+    more = sized(role, "acp")
+    assert more.budget.tokens > role.budget.tokens
+    assert more.budget.milliseconds == role.budget.milliseconds
+    assert more.turns > role.turns
+    free = role.model_copy(update={"budget": Amounts()})
+    assert sized(free, "acp").budget == Amounts()

@@ -16,6 +16,7 @@ from fairwitness.rules.next_run_move import (
     RunFacts,
     RunMove,
     RunMoveKind,
+    is_at_its_end,
     is_finished,
     left_alone,
     next_move,
@@ -627,3 +628,14 @@ def test_it_is_said_how_things_stand_before_a_person_is_waited_for() -> None:
     statuses = {"1": PhaseStatus.NEEDS_HUMAN_VERIFICATION, "2": PhaseStatus.NOT_STARTED, "3": PhaseStatus.COMPLETED}
     assert _said(next_move(order, _facts(statuses))) == "report"
     assert _said(next_move(order, _facts(statuses, reported=True))) == "wait 1 verdict:1"
+
+
+@pytest.mark.req("A4")
+@pytest.mark.parametrize(
+    ("first", "is_over"),
+    [(PhaseStatus.NOT_STARTED, False), (PhaseStatus.FAILED, True), (PhaseStatus.COMPLETED, False)],
+)
+def test_a_roadmap_is_at_its_end_when_each_phase_has_ended_or_is_blocked(first: PhaseStatus, is_over: bool) -> None:
+    order = _order({"1": (), "2": ("1",)})
+    assert is_at_its_end(order, {"1": first, "2": PhaseStatus.NOT_STARTED}) is is_over
+    assert is_at_its_end(order, {"1": PhaseStatus.COMPLETED, "2": PhaseStatus.COMPLETED})
