@@ -8,8 +8,23 @@ from fairwitness.contracts.agents.dispatch import Usage
 from fairwitness.contracts.agents.profile import AgentProfile
 from fairwitness.contracts.autopilot.roadmap import SLUG_LIMIT, phase_slug
 from fairwitness.contracts.feature.events import PathChanged
+from fairwitness.contracts.verify.checks import CheckSpec, Language, ReportFormat
 from fairwitness.contracts.verify.report import VerifySubject
 from rules.build import task
+
+CHECK = CheckSpec(
+    id="x",
+    name="lint",
+    tier=1,
+    root=".",
+    language=Language.PYTHON,
+    tool="x",
+    argv=("x",),
+    report=ReportFormat.EXIT,
+    writes=False,
+    required=True,
+    found_in="x.toml",
+)
 
 
 @pytest.mark.parametrize(("tokens_in", "tokens_out", "both"), [(None, 1, None), (1, None, None), (2, 3, 5)])
@@ -43,3 +58,10 @@ def test_files_that_no_plan_names_are_not_written() -> None:
 
 def test_a_subject_shares_the_round_of_its_baseline_with_nobody() -> None:
     assert [VerifySubject(task_id="t", round=round_).baseline_round for round_ in (1, 2)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "is_covered"), [(".", "a/b.py", True), ("a", "a/b.py", True), ("a", "ab/b.py", False)]
+)
+def test_a_check_covers_the_files_below_its_project(root: str, path: str, is_covered: bool) -> None:
+    assert CHECK.model_copy(update={"root": root}).covers(path) is is_covered

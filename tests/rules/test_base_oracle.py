@@ -9,7 +9,14 @@ from fairwitness.contracts.common.evidence import EvidenceQuery
 from fairwitness.contracts.common.gates import Blocked, Gate
 from fairwitness.contracts.verify.checks import OracleMode
 from fairwitness.contracts.verify.results import BAD, Comparison, ItemChange, Moved
-from fairwitness.rules.base_oracle import SUPPRESSED, WEAKENED, SuppressionVerdict, gone_without_objection, old_forms
+from fairwitness.rules.base_oracle import (
+    SUPPRESSED,
+    WEAKENED,
+    SuppressionVerdict,
+    gone_without_objection,
+    judged_line,
+    old_forms,
+)
 
 
 def _compared(**moves: ItemChange) -> Comparison:
@@ -74,6 +81,17 @@ def test_every_suppression_has_a_verdict_and_strict_is_never_milder() -> None:
         assert order.index(base) <= order.index(strict)
     blocked = [key[1:] for key, verdict in SUPPRESSED.items() if verdict is SuppressionVerdict.BLOCK]
     assert set(blocked) == {(False, True)}, "only a wide one that hides a new diagnostic is wrong by itself"
+
+
+@pytest.mark.req("X1")
+@pytest.mark.parametrize("mode", OracleMode)
+def test_the_worst_suppression_of_a_line_counts(mode: OracleMode) -> None:
+    order = [SuppressionVerdict.NOTE, SuppressionVerdict.ASK, SuppressionVerdict.BLOCK]
+    marks = list(product((True, False), (True, False, None)))
+    for first, second in product(marks, marks):
+        worst = max(SUPPRESSED[mode, *first], SUPPRESSED[mode, *second], key=order.index)
+        assert judged_line(mode, [first, second]) is worst
+    assert judged_line(mode, []) is SuppressionVerdict.ASK
 
 
 @pytest.mark.req("X5")

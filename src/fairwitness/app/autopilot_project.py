@@ -72,7 +72,8 @@ def read_project(repository: Repository, clock: Clock, *, discovers: bool = Fals
         )
     config = read_config(files)
     detected = detect_commands(manifests(files))
-    if discovers:
+    said = None if config is None else config.project
+    if discovers and None in commands_of(said, detected).values():  # looking takes the whole checkout
         detected = with_checks(detected, discovered_checks(repository))
     specs = current_locks(files, config, spell(clock()))
     named = () if config is None else config.project.spec_paths or ()
@@ -85,7 +86,7 @@ def read_project(repository: Repository, clock: Clock, *, discovers: bool = Fals
     return AutopilotProject(
         text=text,
         roadmap=reading.roadmap,
-        commands=commands_of(None if config is None else config.project, detected),
+        commands=commands_of(said, detected),
         ui=None if config is None else config.project.ui,
         specs=specs,
         spec_paths=spec_paths(config),

@@ -6,7 +6,7 @@ before and fails in both forms is a regression. A test whose old form passes may
 unless the mode is strict; one whose old form did not run may not.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -59,6 +59,18 @@ SUPPRESSED: Mapping[tuple[OracleMode, bool, bool | None], SuppressionVerdict] = 
 }
 """By the mode, by whether it holds for one line and names its code, and by whether it hides a new diagnostic; None if
 no checker could be run without it."""
+
+
+def judged_line(mode: OracleMode, marks: Iterable[tuple[bool, bool | None]]) -> SuppressionVerdict:
+    """Return the verdict on a line with several suppressions: that of the worst; each has its columns of the table.
+
+    Without marks, they could not be removed, and nothing is known.
+
+    >>> judged_line(OracleMode.BASE, [(True, True), (False, None)]).value
+    'ask'
+    """
+    verdicts = {SUPPRESSED[mode, is_narrow, hides] for is_narrow, hides in marks} or {SUPPRESSED[mode, False, None]}
+    return next(verdict for verdict in (_BLOCK, _ASK, _NOTE) if verdict in verdicts)
 
 
 class OldForms(NamedTuple):

@@ -61,7 +61,7 @@ def _was_run_in_old_form(path: str, checked: Sequence[CheckRuns]) -> bool:
         each
         for each in checked
         if each.are_tests
-        and (each.spec.root == "." or path.startswith(each.spec.root + "/"))
+        and each.spec.covers(path)
         and (language is None or each.spec.language in (_LANGUAGES[language], Language.OTHER))
     ]
     return bool(own) and all(each.original is not None for each in own)

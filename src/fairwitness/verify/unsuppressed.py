@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fairwitness.contracts.verify.checks import CheckSpec, OracleMode, ReportFormat
 from fairwitness.contracts.verify.report import FindingLine
 from fairwitness.contracts.verify.results import BAD, Evidence
-from fairwitness.rules.base_oracle import SUPPRESSED, SuppressionVerdict
+from fairwitness.rules.base_oracle import SuppressionVerdict, judged_line
 from fairwitness.verify.cascade import CheckRuns, compared_with_baseline, run_requests
 from fairwitness.verify.expectations import WEAKENINGS
 from fairwitness.verify.harness import Harness
@@ -114,16 +114,11 @@ def _found(
     return tuple(found)
 
 
-_WORST_FIRST = (SuppressionVerdict.BLOCK, SuppressionVerdict.ASK, SuppressionVerdict.NOTE)
-
-
 def _judged(one: FindingLine, file: BareFile, found: Sequence[HiddenDiagnostics], mode: OracleMode) -> FindingLine:
-    """Return the finding as the worst mark of its line makes it; a line whose marks could not be removed asks."""
+    """Return the finding as the marks of its line make it."""
     assert one.line is not None
-    verdicts = {
-        SUPPRESSED[mode, mark.is_narrow, _hides(mark, one.path, found)] for mark in file.marks.get(one.line, ())
-    } or {SUPPRESSED[mode, False, None]}
-    match next(verdict for verdict in _WORST_FIRST if verdict in verdicts):
+    marks = file.marks.get(one.line, ())
+    match judged_line(mode, ((mark.is_narrow, _hides(mark, one.path, found)) for mark in marks)):
         case SuppressionVerdict.NOTE:
             return one.model_copy(update={"blocks": False})
         case SuppressionVerdict.ASK:
@@ -134,11 +129,7 @@ def _judged(one: FindingLine, file: BareFile, found: Sequence[HiddenDiagnostics]
 
 def _hides(mark: SuppressionMark, path: str, found: Sequence[HiddenDiagnostics]) -> bool | None:
     """Return whether a checker that heeds the mark finds something new without it; None if none could say."""
-    own = [
-        each.files
-        for each in found
-        if each.spec.tool in mark.heeded_by and (each.spec.root == "." or path.startswith(each.spec.root + "/"))
-    ]
+    own = [each.files for each in found if each.spec.tool in mark.heeded_by and each.spec.covers(path)]
     if not own or None in own:
         return None
     return any(path in files for files in own if files is not None)

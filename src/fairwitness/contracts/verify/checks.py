@@ -101,6 +101,10 @@ class CheckSpec(Contract):
         """Return a path or test of the project relative to the repository."""
         return path if self.root == "." else f"{self.root}/{path}"
 
+    def covers(self, path: str) -> bool:
+        """Return whether a file of the repository is below the project's folder."""
+        return self.root == "." or path.startswith(f"{self.root}/")
+
 
 class Undiscovered(Contract):
     """A check that is configured but cannot be run, with the reason; it counts as missing evidence."""

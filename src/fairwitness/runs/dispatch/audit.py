@@ -149,10 +149,15 @@ def _name_problem(path: str) -> str | None:
     return relative_path_problem(path)
 
 
+def is_cache(path: str) -> bool:
+    """Return whether a file is in a folder that tools keep for themselves."""
+    return not CACHES.isdisjoint(path.split("/")[:-1])
+
+
 def _byproducts(shadow: Shadow, entries: dict[str, TreeEntry], paths: Collection[str]) -> frozenset[str]:
     """Return which of these paths are caches, or ignored by the rules among these entries."""
     open_paths = [path for path in paths if path_problem(path) is None]
-    caches = {path for path in open_paths if CACHES.intersection(path.split("/")[:-1])}
+    caches = {path for path in open_paths if is_cache(path)}
     rest = [path for path in open_paths if path not in caches]
     if not rest:
         return frozenset(caches)

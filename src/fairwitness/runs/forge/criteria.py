@@ -7,7 +7,6 @@ test, or a command of a criterion, that fails on the files that the attempt bega
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.common.criteria import CriterionJudgement
@@ -160,14 +159,16 @@ class TaskCriteria:
         return () if task is None else _evidence(task, said)
 
     def objections(
-        self, order: AttemptOrder, prepared: AttemptStart, folder: Path, answer: Mapping[str, Any]
+        self, order: AttemptOrder, prepared: AttemptStart, now: str, answer: Mapping[str, Any]
     ) -> tuple[str, ...]:
-        """Return why criteria cannot be judged by what a worker answered; it is then asked again."""
+        """Return why criteria cannot be judged by what a worker answered; it is then asked again.
+
+        `now` is the tree of its worktree.
+        """
         said = WorkerReturn.model_validate(answer).walkthrough
         if said.status is not WalkthroughStatus.COMPLETED:
             return ()
         start = self._tree(prepared.start)
-        now = self._deps.shadow.take(folder, start).tree
         if is_join_of(self._log, order):
             return self._gone_places(order, prepared, now)
         task = self.task(order.node)

@@ -5,7 +5,6 @@ drops a task's work fails; a run whose target lacks the work of a merged task is
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from fairwitness.contracts.forge.dag import NodeState, NodeType
@@ -46,7 +45,7 @@ class Joins:
         return (*stray_changes(changed, prepared.conflicts, fixes), *self._lost(self.members(order, prepared), tree))
 
     def objections(
-        self, order: AttemptOrder, prepared: AttemptStart, folder: Path, answer: dict[str, Any]
+        self, order: AttemptOrder, prepared: AttemptStart, tree: str, answer: dict[str, Any]
     ) -> tuple[str, ...]:
         """Return why the answer of a refinery or of a conflict's helper is not taken; it is then asked again."""
         fixes: tuple[str, ...] = ()
@@ -57,7 +56,6 @@ class Joins:
                 return ()  # it says itself that it is not done
         elif WorkerReturn.model_validate(answer).walkthrough.status is not WalkthroughStatus.COMPLETED:
             return ()
-        tree = self._shadow.take(folder, self._repository.tree_of(prepared.start)).tree
         return self.problems(order, prepared, tree, fixes)
 
     def lost_from(self, commit: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.record import Record
 from fairwitness.rules.claims import SeenAttempt, differences, is_doubtful, trace_of
 from fairwitness.rules.evidence_worth import latest, proof_of
-from fairwitness.runs.dispatch.audit import CACHES
+from fairwitness.runs.dispatch.audit import is_cache
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
@@ -118,6 +118,10 @@ class SeenAttempts:
     def __init__(self, repository: Repository, shadow: Shadow) -> None:
         self._repository, self._shadow = repository, shadow
 
+    def tree_in(self, folder: Path, prepared: AttemptStart) -> str:
+        """Return the tree of the worktree of an attempt."""
+        return self._shadow.take(folder, self._repository.tree_of(prepared.start)).tree
+
     def seen(
         self,
         said: Walkthrough,
@@ -134,31 +138,30 @@ class SeenAttempts:
         changes = self._shadow.diff(self._repository.tree_of(prepared.start), tree)
         traces = {trace for test in said.tests or () if (trace := trace_of(test.name)) is not None}
         return SeenAttempt(
-            changed=[each.path for each in changes if not CACHES.intersection(each.path.split("/")[:-1])],
+            changed=[each.path for each in changes if not is_cache(each.path)],
             settled=(*prepared.conflicts, *fixes),
             red=red,
-            absent=frozenset(trace for trace in traces if not self._has_word(tree, trace)),
+            absent=frozenset(self._absent(tree, traces)),
         )
 
-    def _has_word(self, tree: str, word: str) -> bool:
-        """Return whether a file has a word in it, or a file or a folder is called so."""
-        names = {part.partition(".")[0] for path in self._shadow.entries(tree) for part in path.split("/")}
-        if word in names:
-            return True
-        answer = self._shadow.git.ask("grep", "-q", "-w", "-F", "-e", word, tree)
-        if answer.code > 1:
-            raise failed("grep", self._shadow.git.path, answer)
-        return answer.code == 0
+    def _absent(self, tree: str, words: Collection[str]) -> Iterator[str]:
+        """Yield the words that no file has in it, and that are the name of no file or folder."""
+        paths = self._shadow.entries(tree) if words else ()
+        names = {part.partition(".")[0] for path in paths for part in path.split("/")}
+        for word in words:
+            if word not in names:
+                answer = self._shadow.git.ask("grep", "-q", "-w", "-F", "-e", word, tree)
+                if answer.code > 1:
+                    raise failed("grep", self._shadow.git.path, answer)
+                if answer.code == 1:
+                    yield word
 
-    def objections(
-        self, prepared: AttemptStart, folder: Path, answer: WorkerReturn | RefineryReturn
-    ) -> tuple[str, ...]:
+    def objections(self, prepared: AttemptStart, tree: str, answer: WorkerReturn | RefineryReturn) -> tuple[str, ...]:
         """Return what the harness contradicts in the walkthrough of an answer; the agent is then asked again."""
         said = answer.walkthrough
         fixes = [each.path for each in answer.fixes] if isinstance(answer, RefineryReturn) else ()
         if said.status is not WalkthroughStatus.COMPLETED:
             return ()  # it says itself that it is not done
-        tree = self._shadow.take(folder, self._repository.tree_of(prepared.start)).tree
         return differences(said, self.seen(said, prepared, tree, fixes=fixes))
 
 

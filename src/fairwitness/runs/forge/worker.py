@@ -93,12 +93,13 @@ class ForgeWorker:
             return self._beside(brief, context, wanted), equipped
 
         def objections(answer: dict[str, Any]) -> tuple[str, ...]:
+            tree = self._seen.tree_in(folder, prepared)
             joined: tuple[str, ...] = ()
             if role is Role.REFINERY or order.conflict is not None:
-                joined = self._joins.objections(order, prepared, folder, answer)
+                joined = self._joins.objections(order, prepared, tree, answer)
             said = (RefineryReturn if role is Role.REFINERY else WorkerReturn).model_validate(answer)
-            refuted = () if order.conflict is not None else self._seen.objections(prepared, folder, said)
-            return (*joined, *refuted, *self._criteria.objections(order, prepared, folder, answer))
+            refuted = () if order.conflict is not None else self._seen.objections(prepared, tree, said)
+            return (*joined, *refuted, *self._criteria.objections(order, prepared, tree, answer))
 
         position = DispatchPosition(STEP, task=order.node, attempt=order.attempt)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, equip=equip)
