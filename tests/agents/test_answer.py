@@ -154,3 +154,15 @@ def test_a_hostile_answer_is_a_problem_in_words(text: str, words: str) -> None:
     (problem,) = read.problems
     assert words in problem
     assert len(problem) < 200
+
+
+@pytest.mark.parametrize("levels", [90, 900, 100_000])
+def test_a_submitted_answer_has_the_limits_of_a_written_one(levels: int) -> None:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    read = read_answer("", value, "autopilot-judge-return", {})
+    assert read.value is None
+    (problem,) = read.problems
+    assert problem.startswith("the submitted answer ")
+    assert problem.endswith("nested deeper than 64 levels")

@@ -57,7 +57,7 @@ def read_answer(
     statuses: Collection[CompletionStatus] = (),
 ) -> ReadAnswer:
     """Return an agent's answer, without secrets, and every problem with it; a submitted answer takes precedence."""
-    found = FoundAnswer(dict(submitted)) if submitted is not None else find_answer(text)
+    found = _submitted(submitted) if submitted is not None else find_answer(text)
     if found.value is None:
         return ReadAnswer(None, (found.problem,))
     value = with_derived(contract, with_known(redact_values(found.value), known))
@@ -67,6 +67,15 @@ def read_answer(
         if problem.level is ProblemLevel.ERROR
     )
     return ReadAnswer(value, (*problems, *_status_problems(value, statuses)))
+
+
+def _submitted(value: Mapping[str, Any]) -> FoundAnswer:
+    """Return a submitted answer within the limits of a document; it came through a parser that has none."""
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        return FoundAnswer(None, f"the submitted answer is nested deeper than {CHECKED.depth} levels")
+    return _mapping(text, Format.JSON, "submitted answer")
 
 
 def _status_problems(value: Mapping[str, Any], statuses: Collection[CompletionStatus]) -> tuple[str, ...]:
@@ -131,13 +140,14 @@ def _blocks(text: str) -> Iterator[_Block]:
         yield _Block(tag, "\n".join(inside))
 
 
-def _mapping(text: str, form: Format) -> FoundAnswer:
+def _mapping(text: str, form: Format, name: str = "") -> FoundAnswer:
+    name = name or f"{form.value} block"
     try:
         value = read(text.encode("utf-8", "replace"), form, limits=CHECKED).value
     except BadDocument as error:
-        return FoundAnswer(None, f"the {form.value} block cannot be read: {visible(error.what)}")
+        return FoundAnswer(None, f"the {name} cannot be read: {visible(error.what)}")
     if not isinstance(value, dict):
-        return FoundAnswer(None, f"the {form.value} block is not a mapping of fields")
+        return FoundAnswer(None, f"the {name} is not a mapping of fields")
     return FoundAnswer(value)
 
 
