@@ -417,3 +417,16 @@ def test_a_test_that_was_red_is_not_made_green_by_changing_it(
     assert done.returncode == exit_code, report["answer"]
     assert [one["id"] for one in report["expectations"]] == (["test_rounds.py::test_rounds"] if exit_code else [])
     assert not [note for note in report["notes"] if "no objection" in note and "test_rounds" in note and exit_code]
+
+
+@pytest.mark.req("X1", "X5")
+@pytest.mark.parametrize(("to", "exit_code"), [(RED, 0), (RED.replace("== 99", "== 100"), 4)], ids=["moved", "mended"])
+def test_a_test_that_was_red_may_move_but_not_become_green_by_it(shop: Path, to: str, exit_code: int) -> None:
+    commit(shop, {"test_rounds.py": RED})
+    git(shop, "switch", "-qc", "work")
+    (shop / "unit").mkdir()
+    git(shop, "mv", "test_rounds.py", "unit/test_rounds.py")
+    commit(shop, {"unit/test_rounds.py": to})
+    done = verify(shop, "--base", "main", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == exit_code, report["answer"]

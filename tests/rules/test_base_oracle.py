@@ -54,6 +54,17 @@ def test_each_test_whose_old_form_objects_is_in_one_of_two_lists(old: ItemChange
 
 
 @pytest.mark.req("X1")
+@pytest.mark.parametrize("old", [ItemChange.BROKEN, ItemChange.STILL_BROKEN])
+@pytest.mark.parametrize("new", [ItemChange.STILL_BROKEN, ItemChange.NEW_FAILING, ItemChange.NEW_PASSING])
+def test_a_moved_test_that_is_red_in_both_forms_expects_what_it_did(old: ItemChange, new: ItemChange) -> None:
+    original = Comparison(counts={}, moved=(Moved(id="t.py::a", move=old),))
+    now = Comparison(counts={}, moved=(Moved(id="unit/t.py::a", move=new),))
+    forms = old_forms(original, now, {"unit/t.py": "t.py"})
+    assert bool(forms.expect_otherwise) is (new is ItemChange.NEW_PASSING)
+    assert bool(forms.regressed) is (old is ItemChange.BROKEN and new is not ItemChange.NEW_PASSING)
+
+
+@pytest.mark.req("X1")
 def test_without_evidence_about_the_new_form_nothing_is_called_a_changed_expectation() -> None:
     forms = old_forms(_compared(a=ItemChange.BROKEN), None)
     assert [moved.id for moved in forms.regressed] == ["a"]

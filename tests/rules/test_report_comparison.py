@@ -340,6 +340,46 @@ def test_everything_is_counted_once_and_the_order_of_items_means_nothing(
     assert turned.counts == found.counts
 
 
+@pytest.mark.req("P9", "X1")
+def test_what_is_red_in_a_moved_file_was_red_before_it_moved() -> None:
+    before = [
+        _item("a.py::one", FAILED),
+        _item("a.py::two", PASSED),
+        _item("a.py::three", FAILED),
+        _item("b.py", ERROR),
+    ]
+    after = [_item("c/a.py::one", ERROR, "no network"), _item("c/a.py::two", FAILED), _item("c/a.py::three", PASSED)]
+    found = compare(before, after, are_tests=True, came_from={"c/a.py": "a.py", "d.py": "b.py"})
+    assert _moves(found) == snapshot(
+        [
+            "c/a.py::two: new and failing",
+            "a.py::three: vanished",
+            "a.py::two: vanished",
+            "b.py: vanished",
+            "c/a.py::one: still broken (no network)",
+            "c/a.py::three: new",
+        ]
+    )
+    assert [
+        _only(compare([_item("a.py::x", old)], [_item("b.py::x", new)], are_tests=True, came_from={"b.py": "a.py"}))
+        for old in RED
+        for new in RED
+    ] == [ItemChange.STILL_BROKEN] * 4
+
+
+@pytest.mark.req("P9", "X1")
+def test_what_a_linter_says_of_a_moved_file_is_not_new() -> None:
+    before, after = _item("a.py:F401:os", FAILED, path="a.py"), _item("c/a.py:F401:os", FAILED, path="c/a.py")
+    moved = {"c/a.py": "a.py"}
+    assert _only(compare([before], [after], are_tests=False, came_from=moved)) is ItemChange.STILL_BROKEN
+    found = compare([before], [after, _item("c/a.py:F821:x", FAILED, path="c/a.py")], are_tests=False, came_from=moved)
+    assert _moves(found) == ["c/a.py:F821:x: new and failing", "c/a.py:F401:os: still broken"]
+    again = compare([before], [before, after], are_tests=False, came_from=moved)
+    assert _moves(again) == ["c/a.py:F401:os: new and failing", "a.py:F401:os: still broken"], "a copy is new"
+    odd = compare([before], [_item("os", FAILED, path="c/a.py")], are_tests=False, came_from=moved)
+    assert _moves(odd) == ["os: new and failing", "a.py:F401:os: fixed"], "an id without its path is not followed"
+
+
 def _bad(before: Sequence[ReportItem], after: Sequence[ReportItem]) -> set[str]:
     return {moved.id for moved in compare(before, after, are_tests=True).moved if moved.move in BAD}
 

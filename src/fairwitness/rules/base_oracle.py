@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from fairwitness.contracts.verify.checks import OracleMode
 from fairwitness.contracts.verify.results import BAD, Comparison, ItemChange, Moved
+from fairwitness.rules.report_comparison import NOWHERE, earlier_id
 
 _RED_NOW = frozenset({ItemChange.BROKEN, ItemChange.NEW_FAILING, ItemChange.STILL_BROKEN, ItemChange.FLAKY})
 _OBJECTS = BAD | {ItemChange.STILL_BROKEN}
@@ -82,15 +83,20 @@ class OldForms(NamedTuple):
     """Only their old form fails: the change edits or deletes what it expects."""
 
 
-def old_forms(original: Comparison, now: Comparison | None) -> OldForms:
+def old_forms(original: Comparison, now: Comparison | None, came_from: Mapping[str, str] = NOWHERE) -> OldForms:
     """Divide what the base's own tests say about the new code; `now` is what the change's own tests say.
+
+    `came_from` has the earlier path of each file that was moved.
 
     >>> broken = Moved(id="t.py::a", move=ItemChange.BROKEN)
     >>> old, new = Comparison(counts={}, moved=(broken,)), Comparison(counts={}, moved=())
     >>> [moved.id for moved in old_forms(old, new).expect_otherwise]
     ['t.py::a']
     """
-    red = None if now is None else {moved.id for moved in now.moved if moved.move in _RED_NOW}
+    red: set[str | None] | None = None
+    if now is not None:
+        names = [moved.id for moved in now.moved if moved.move in _RED_NOW]
+        red = {*names, *(earlier_id(name, came_from) for name in names)}
     return OldForms(
         regressed=tuple(moved for moved in original.moved if moved.move in BAD and (red is None or moved.id in red)),
         expect_otherwise=tuple(

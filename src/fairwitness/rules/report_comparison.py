@@ -82,6 +82,8 @@ ORDER = (
 """The order in which changes are listed: blocking ones first."""
 
 _BEST_FIRST = (_PASSED, _XFAILED, _SKIPPED, _ERROR, _FAILED)
+NOWHERE: Mapping[str, str] = {}
+"""No file was moved."""
 _CUT_IN_TEST = re.compile("::")
 _CUT_IN_NAME = re.compile(r"\.| > ")
 
@@ -93,11 +95,12 @@ def compare(
     are_tests: bool,
     flaky: frozenset[str] = frozenset(),
     uncollected: frozenset[str] = frozenset(),
+    came_from: Mapping[str, str] = NOWHERE,
 ) -> Comparison:
     """Compare all items of one check.
 
     `flaky` names items that failed once and passed when run again, `uncollected` files that could not be loaded after
-    the change although no item says so.
+    the change although no item says so, `came_from` the earlier path of each file that was moved.
 
     >>> old = [ReportItem(id=test, outcome=ItemOutcome.PASSED) for test in ("t.py::a", "t.py::b")]
     >>> compare(old, [ReportItem(id="t.py::a", outcome=ItemOutcome.FAILED)], are_tests=True).moved[1].move.value
@@ -106,15 +109,47 @@ def compare(
     old, new = _by_id(before, best=True), _by_id(after, best=False)
     told_apart = frozenset(outer for id_ in new for outer in enclosing(id_)) if are_tests else frozenset()
     counts = dict.fromkeys(ItemChange, 0)
-    moved = []
-    for id_ in dict.fromkeys((*old, *new)):
-        move, message = _move(id_, old, new, uncollected, told_apart) if are_tests else _diagnostic_move(id_, old, new)
+    moved, taken_along = [], _taken_along(old, new, came_from)
+    for id_ in dict.fromkeys((*(id_ for id_ in old if id_ not in taken_along.values()), *new)):
+        if id_ in taken_along:
+            move, message = ItemChange.STILL_BROKEN, new[id_].message
+        elif are_tests:
+            move, message = _move(id_, old, new, uncollected, told_apart)
+        else:
+            move, message = _diagnostic_move(id_, old, new)
         if id_ in flaky and id_ in new and new[id_].outcome in RAN:
             move = ItemChange.FLAKY
         counts[move] += 1
         if move not in COUNTED_ONLY:
             moved.append(Moved(id=id_, move=move, message=message))
     return Comparison(counts=counts, moved=tuple(sorted(moved, key=lambda each: (ORDER.index(each.move), each.id))))
+
+
+def _taken_along(
+    old: Mapping[str, ReportItem], new: Mapping[str, ReportItem], came_from: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the red items of moved files that were red at their old place, with their old ids.
+
+    An item that is green in one of the places is none of them: it vanished, broke or was mended.
+    """
+    found = {}
+    for id_, item in new.items():
+        before = earlier_id(id_, came_from, item.path)
+        if before is None or before in new or id_ in old or item.outcome not in RED:
+            continue
+        if before in old and old[before].outcome in RED:
+            found[id_] = before
+    return found
+
+
+def earlier_id(id_: str, came_from: Mapping[str, str], path: str | None = None) -> str | None:
+    """Return the id that an item had before its file was moved; None if its file was not, or its id does not name it.
+
+    >>> earlier_id("unit/t.py::a", {"unit/t.py": "t.py"}), earlier_id("t.py::a", {"unit/t.py": "t.py"})
+    ('t.py::a', None)
+    """
+    now = next((outer for outer in (path, *enclosing(id_)) if outer in came_from), None)
+    return came_from[now] + id_[len(now) :] if now is not None and id_.startswith(now) else None
 
 
 def _by_id(items: Sequence[ReportItem], *, best: bool) -> dict[str, ReportItem]:

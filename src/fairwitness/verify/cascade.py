@@ -43,6 +43,8 @@ class CheckRuns:
     original: Comparison | None = None
     """Comparison for `protected`: the base's form of the check against the new code."""
     flaky: frozenset[str] = field(default_factory=frozenset)
+    came_from: Mapping[str, str] = field(default_factory=dict)
+    """The earlier path of each file of the project that the change moved."""
 
     @property
     def are_tests(self) -> bool:
@@ -102,10 +104,21 @@ def run_checks(
             base_spec=base_spec,
             before=answers.get((spec.id, "baseline")),
             after=answers[spec.id, "after"],
+            came_from=_moved_files(change, spec),
         )
         for spec, base_spec in pairs
     ]
     return run_parallel(lambda each: _compare_after(harness, change, each, on_progress), checked, parallel)
+
+
+def _moved_files(change: ProposedChange, spec: CheckSpec) -> dict[str, str]:
+    """Return the files that moved within the project of a check, with their earlier paths."""
+    start = 0 if spec.root == "." else len(spec.root) + 1
+    return {
+        file.path[start:]: file.renamed_from[start:]
+        for file in change.files
+        if file.renamed_from is not None and spec.covers(file.path) and spec.covers(file.renamed_from)
+    }
 
 
 def run_requests(
@@ -160,7 +173,9 @@ def compared_with_baseline(checked: CheckRuns, ran: Ran, flaky: frozenset[str] =
     old = items_before(checked.before)
     if old is None or ran.evidence is Evidence.NONE:
         return None
-    return compare(old, ran.items, are_tests=checked.spec.report in _SAYS_BOTH, flaky=flaky)
+    return compare(
+        old, ran.items, are_tests=checked.spec.report in _SAYS_BOTH, flaky=flaky, came_from=checked.came_from
+    )
 
 
 def _compare_after(

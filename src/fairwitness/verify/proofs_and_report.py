@@ -47,7 +47,7 @@ def _gone(each: CheckRuns, mode: OracleMode) -> list[Moved]:
         return []
     passed = {item.id for item in ran.items if item.outcome in _AS_EXPECTED} if ran else set()
     fine = gone_without_objection(now, original, passed)
-    other = {moved.id for part in old_forms(original, now) for moved in part} if original else set()
+    other = {moved.id for part in old_forms(original, now, each.came_from) for moved in part} if original else set()
     return [
         moved
         for moved in now.moved
@@ -67,7 +67,7 @@ def _original(change: ProposedChange, each: CheckRuns, ran: Ran) -> list[ProofRo
     if not each.are_tests:
         bad = _unaccepted(change, each, [moved for moved in each.original.moved if moved.move in BAD])
         return [_proof(name, each, bad, good, execution)]
-    regressed = old_forms(each.original, each.comparison).regressed
+    regressed = old_forms(each.original, each.comparison, each.came_from).regressed
     changed = changed_expectations(change, each)
     return [
         _proof(name, each, regressed, good, execution),
@@ -79,7 +79,7 @@ def changed_expectations(change: ProposedChange, each: CheckRuns) -> list[Moved]
     """Return the tests that expect something else now and that no person has accepted."""
     if each.original is None or not each.are_tests:
         return []
-    return _unaccepted(change, each, old_forms(each.original, each.comparison).expect_otherwise)
+    return _unaccepted(change, each, old_forms(each.original, each.comparison, each.came_from).expect_otherwise)
 
 
 def gone_tests(change: ProposedChange, checked: Sequence[CheckRuns], mode: OracleMode) -> Iterator[str]:
