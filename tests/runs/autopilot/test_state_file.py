@@ -16,6 +16,7 @@ from fairwitness.rules.fold_autopilot import fold_autopilot
 from fairwitness.runs.autopilot.state_file import StateFile, StateSource, archive, read_state, rendered
 from fairwitness.store.layout import autopilot
 from runs.autopilot.logbook import RUN, Logbook, killed_everywhere, order
+from support.call_depth import CallDepth
 
 
 def _written(logbook: Logbook, path: str = autopilot.STATE) -> State:
@@ -243,3 +244,20 @@ def test_the_file_of_another_run_stays_where_it_is(logbook: Logbook) -> None:
     path = archive(logbook.log, logbook.files)
     assert logbook.files.get(autopilot.STATE) == theirs
     assert logbook.files.get(path) == rendered(_folded(logbook, None))
+
+
+@pytest.mark.req("A4", "A5")
+def test_a_long_history_is_read_and_written_without_deeper_calls(tmp_path: Path) -> None:
+    depths = []
+    for events in (5, 120):
+        logbook = Logbook.create(tmp_path / f"{events}")
+        logbook.fill(events)
+        logbook.begins("5")
+        depth = CallDepth()
+        with depth.watch():
+            logbook.log.state()
+            logbook.ending().pause("the breaker is open")
+            StateFile(logbook.log, logbook.files).refresh()
+        depths.append(depth.deepest)
+        logbook.close()
+    assert depths[1] <= depths[0] + 5
