@@ -51,7 +51,10 @@ def test_a_lost_remediation_costs_one_dispatch_and_does_not_open_the_breaker(tmp
     assert not {"verify", "judge", "rate"} & {step for _, step in steps}
     first = run.verdicts()[1]
     assert first.because
-    assert history(run, "1")[:2] == [(8.5, "initial", 0), (8.5, "initial", 1)]
+    assert history(run, "1") == [(8.5, "initial", 0)], "what was not rated has no score"
+    done = run.events("remediation_completed")[0]
+    assert (done["old_score"], done.get("new_score"), done["improved"]) == (8.5, None, False)
+    assert run.state().phases["1"].remediation_cycles >= 1
     opened = run.events("circuit_breaker_opened")
     assert all(each["value"] >= 2 for each in opened), "one lost remediation is not enough"
     assert len(run.events("remediation_started")) == 2

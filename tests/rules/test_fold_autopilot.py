@@ -45,7 +45,7 @@ def test_every_event_of_an_autopilot_run_has_its_place_in_the_state() -> None:
     assert folded.state.plain() | {"event_log": []} == snapshot(
         {
             "_meta": {
-                "version": "1.0",
+                "version": "1.1",
                 "run_id": "run-2026-02-26-140000",
                 "started_at": "2026-02-26T14:01:00Z",
                 "last_checkpoint": "2026-02-26T14:59:00Z",
@@ -101,7 +101,7 @@ def test_every_event_of_an_autopilot_run_has_its_place_in_the_state() -> None:
                     "remediation_cycles": 0,
                     "score_history": [
                         {"score": 8.0, "timestamp": "2026-02-26T14:14:00Z", "flag": "initial", "cycle": 0},
-                        {"score": 7.8, "timestamp": "2026-02-26T14:15:00Z", "flag": "initial", "cycle": 1},
+                        {"score": 7.8, "timestamp": "2026-02-26T14:15:00Z", "flag": "remediation", "cycle": 1},
                         {"score": 9.1, "timestamp": "2026-02-26T14:20:00Z", "flag": "quality", "cycle": 1},
                         {"score": 8.7, "timestamp": "2026-02-26T14:23:00Z", "flag": "gaps", "cycle": 1},
                         {"score": 9.6, "timestamp": "2026-02-26T14:27:00Z", "flag": "force", "cycle": 0},
@@ -214,7 +214,7 @@ def test_every_score_of_a_phase_stands_in_its_history_with_its_flag_and_cycle() 
     history = _pilot_state(PILOT).state.phases["6"].score_history
     assert [(one.score, one.flag.value, one.cycle) for one in history] == [
         (8.0, "initial", 0),
-        (7.8, "initial", 1),
+        (7.8, "remediation", 1),
         (9.1, "quality", 1),
         (8.7, "gaps", 1),
         (9.6, "force", 0),
@@ -233,6 +233,25 @@ def test_the_better_score_stands_after_a_cycle_that_made_it_worse() -> None:
         )
     ]
     assert scores == [None, 8.0, 9.1, 9.1]
+
+
+@pytest.mark.req("A13", "A14")
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            "remediation_completed",
+            {"phase_id": "6", "cycle": 1, "improved": False, "reached_threshold": False},
+        ),
+        ("quality_remediation_completed", {"cycle": 1, "target": 9.5}),
+        ("gaps_iteration_completed", {"iteration": 1, "deficiency_addressed": "x", "remaining_deficiencies": 0}),
+    ],
+)
+def test_a_cycle_that_was_not_rated_adds_no_score_and_leaves_the_one_before_it(kind: str, said: dict[str, Any]) -> None:
+    events = [*_before("remediation_started"), (kind, {"phase": "6", "old_score": 8.0, **said})]
+    phase = _pilot_state(events).state.phases["6"]
+    assert [(one.score, one.flag.value, one.cycle) for one in phase.score_history] == [(8.0, "initial", 0)]
+    assert standing_score(phase) == 8.0
 
 
 @pytest.mark.req("A14")

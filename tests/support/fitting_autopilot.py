@@ -101,7 +101,7 @@ def _event(document: Plain) -> None:
 
 
 def _remediation(document: Plain) -> None:
-    document["improved"] = document["new_score"] > document["old_score"]
+    document["improved"] = document.get("new_score", 0.0) > document["old_score"]
 
 
 def _execution(document: Plain) -> None:

@@ -170,9 +170,16 @@ def _autopilot() -> tuple[CatalogEntry, ...]:
     from fairwitness.contracts.autopilot.visual import ScreenshotResult, VisualBugReport, VisualConfig
 
     return (
-        CatalogEntry("autopilot-state", "autopilot", State, "json", ("_meta.run_id", "circuit_breaker", "event_log")),
+        CatalogEntry(
+            "autopilot-state",
+            "autopilot",
+            State,
+            "json",
+            ("_meta.run_id", "circuit_breaker", "event_log"),
+            version="1.1",
+        ),
         CatalogEntry("autopilot-breaker-config", "autopilot", BreakerConfig, "json", ("circuit_breaker_config",)),
-        CatalogEntry("autopilot-event", "autopilot", AutopilotEvent, "json", ("event",)),
+        CatalogEntry("autopilot-event", "autopilot", AutopilotEvent, "json", ("event",), version="1.1"),
         CatalogEntry(
             "autopilot-researcher-return",
             "autopilot",
@@ -296,6 +303,7 @@ def _autopilot() -> tuple[CatalogEntry, ...]:
             ScoreHistory,
             "json",
             ("score_history", "quality_exhausted", "gaps_exhausted"),
+            version="1.1",
         ),
         CatalogEntry("autopilot-gap-list", "autopilot", GapList, "json", ("deficiencies",)),
         CatalogEntry(

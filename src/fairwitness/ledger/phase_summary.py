@@ -235,7 +235,8 @@ class BoardSummary:
                 line.rate(data.get("previous_score"))
             case "remediation_completed" | "quality_remediation_completed" | "gaps_iteration_completed":
                 line.cycles = int(data.get("cycle", line.cycles))
-                line.rate(data["new_score"], best=max(data["old_score"], data["new_score"]))
+                score = data.get("new_score")
+                line.rate(score, best=max(data["old_score"], score or 0.0))
                 line.is_scored = line.is_scored or event.type == "remediation_completed"
             case "force_incomplete_marked":
                 line.is_incomplete = True

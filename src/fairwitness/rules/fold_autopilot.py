@@ -87,7 +87,7 @@ def _begun(envelope: Envelope, event: AutopilotEvent, setup: RunSetup) -> Autopi
         return at(envelope, ("data", "phases"), "phases of the roadmap", ", ".join(unknown))
     threshold = event.details.pass_threshold
     meta = {
-        "version": "1.0",
+        "version": "1.1",
         "run_id": envelope.run_id,
         "started_at": envelope.timestamp,
         "last_checkpoint": envelope.timestamp,

@@ -163,15 +163,12 @@ def tell(record: Record, event: AutopilotEvent, *, forced: bool, scored: bool, t
                 _score(record, event.timestamp, said.previous_score, ScoreFlag.INITIAL, 0)
         case of_quality.RemediationCompleted(details=said):
             record["remediation_cycles"] = said.cycle
-            _score(record, event.timestamp, said.new_score, first, said.cycle)
-            _rate(record, max(said.old_score, said.new_score), threshold)
+            _cycle(record, event.timestamp, said, ScoreFlag.REMEDIATION, said.cycle, threshold)
         case of_quality.QualityRemediationCompleted(details=said):
             record["remediation_cycles"] = said.cycle
-            _score(record, event.timestamp, said.new_score, ScoreFlag.QUALITY, said.cycle)
-            _rate(record, max(said.old_score, said.new_score), threshold)
+            _cycle(record, event.timestamp, said, ScoreFlag.QUALITY, said.cycle, threshold)
         case of_quality.GapsIterationCompleted(details=said):
-            _score(record, event.timestamp, said.new_score, ScoreFlag.GAPS, said.iteration)
-            _rate(record, max(said.old_score, said.new_score), threshold)
+            _cycle(record, event.timestamp, said, ScoreFlag.GAPS, said.iteration, threshold)
         case of_quality.ConfidenceDiagnosticWritten(details=said):
             record["diagnostic_path"] = said.diagnostic_path
         case of_quality.ForceIncompleteMarked(details=said):
@@ -203,8 +200,21 @@ def _score(record: Record, timestamp: str, score: float, flag: ScoreFlag, cycle:
     record["score_history"] = [*record.get("score_history", ()), entry]
 
 
+_Ended: TypeAlias = (
+    of_quality.RemediationCompleted.Details
+    | of_quality.QualityRemediationCompleted.Details
+    | of_quality.GapsIterationCompleted.Details
+)
+
+
+def _cycle(record: Record, timestamp: str, said: _Ended, flag: ScoreFlag, cycle: int, threshold: float) -> None:
+    """Add the score of a cycle that was rated. The better score is current: a cycle that lowers it is reverted."""
+    if said.new_score is not None:
+        _score(record, timestamp, said.new_score, flag, cycle)
+    _rate(record, max(said.old_score, said.new_score or 0.0), threshold)
+
+
 def _rate(record: Record, score: float, threshold: float) -> None:
-    """Set the current score; a cycle that lowers it is reverted, so callers pass the better one."""
     status = "pass" if score >= threshold else "fail"
     record["steps"]["rate"] = {"status": status, "alignment_score": score, "score_band": band_of(score)}
 

@@ -40,6 +40,7 @@ DOUBTED = ConfidenceDiagnostic(
     cycles=(
         RemediationCycle(number=0, score=7.9, changes=(), remaining=("no test for CRLF",)),
         RemediationCycle(number=1, score=8.2, changes=("a test for CRLF",), remaining=()),
+        RemediationCycle(number=2, score=None, changes=("src/token.py",), remaining=()),
     ),
 )
 
@@ -237,6 +238,7 @@ Too vague to act on, and not counted:
 | --- | --- | --- | --- |
 | 0 (initial) | 7.9 of 10 | none | no test for CRLF |
 | 1 | 8.2 of 10 | a test for CRLF | none |
+| 2 | not rated | src/token.py | none |
 """)  # a row is as long as what was said  # noqa: E501
 
 

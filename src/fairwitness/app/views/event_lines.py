@@ -297,6 +297,8 @@ def _cycle(what: str) -> Callable[[Mapping[str, Any]], WordAndText]:
         number = data.get("cycle", data.get("iteration"))
         if "new_score" in data:
             return "done", f"{what} {number}: score {data['old_score']} before, {data['new_score']} after"
+        if "old_score" in data:
+            return "done", f"{what} {number}: not rated, the score is still {data['old_score']}"
         return "again", f"{what} {number}"
 
     return told

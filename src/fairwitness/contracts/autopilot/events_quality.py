@@ -35,20 +35,19 @@ class RemediationCompleted(AutopilotEventBase):
     """A remediation cycle ended."""
 
     class Details(Contract):
-        """The scores before and after the cycle."""
+        """The scores before and after the cycle; a cycle whose work was not rated has none after it."""
 
         phase_id: PhaseId
         cycle: _Cycle
         old_score: AlignmentScore
-        new_score: AlignmentScore
+        new_score: Maybe[AlignmentScore] = None
         improved: Flag
         reached_threshold: Flag
 
         @model_validator(mode="after")
         def _improved_means_higher(self) -> Self:
-            expect(
-                self, self.improved == (self.new_score > self.old_score), "improved as the two scores say", "improved"
-            )
+            is_higher = self.new_score is not None and self.new_score > self.old_score
+            expect(self, self.improved == is_higher, "improved as the two scores say", "improved")
             return self
 
     event: Literal["remediation_completed"]
@@ -122,7 +121,7 @@ class QualityRemediationCompleted(AutopilotEventBase):
 
         cycle: _QualityCycle
         old_score: AlignmentScore
-        new_score: AlignmentScore
+        new_score: Maybe[AlignmentScore] = None
         target: Threshold
 
     event: Literal["quality_remediation_completed"]
@@ -166,7 +165,7 @@ class GapsIterationCompleted(AutopilotEventBase):
         iteration: _Iteration
         deficiency_addressed: Text
         old_score: AlignmentScore
-        new_score: AlignmentScore
+        new_score: Maybe[AlignmentScore] = None
         remaining_deficiencies: Count
 
     event: Literal["gaps_iteration_completed"]

@@ -57,6 +57,7 @@ class ScoreFlag(StrEnum):
     """Why a phase was scored."""
 
     INITIAL = "initial"
+    REMEDIATION = "remediation"
     FORCE = "force"
     QUALITY = "quality"
     GAPS = "gaps"

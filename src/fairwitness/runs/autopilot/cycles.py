@@ -248,7 +248,7 @@ def _further(context: AutopilotContext, review: PassReview, plan: LoopPlan, scor
 def _ended(
     review: PassReview, cycle: PhasePass, now: str, result: CycleResult, new: int | None, plan: LoopPlan, left: int
 ) -> tuple[LoggedEvent, ...]:
-    """Return the event that ends a cycle; a cycle without a score keeps the score before it."""
+    """Return the event that ends a cycle; without a score of its own it names only the score before it."""
     phase, before = cycle.phase, cycle.before_tenths or 0
     number = review.cycles
     match plan.loop:
@@ -262,7 +262,7 @@ def _ended(
                 improved=result.gained,
                 reached_threshold=result.score_tenths >= plan.target_tenths,
                 old_score=before / 10,
-                new_score=(result.score_tenths if new is None else new) / 10,
+                new_score=None if new is None else new / 10,
             )
             return (LoggedEvent(event),)
         case ImprovementLoop.QUALITY:
@@ -274,7 +274,7 @@ def _ended(
                 cycle=number,
                 target=target,
                 old_score=before / 10,
-                new_score=(result.score_tenths if new is None else new) / 10,
+                new_score=None if new is None else new / 10,
             )
             return (LoggedEvent(quality),)
         case ImprovementLoop.GAPS:
@@ -286,7 +286,7 @@ def _ended(
                 deficiency_addressed=cycle.items[0].deficiency,
                 remaining_deficiencies=left,
                 old_score=before / 10,
-                new_score=(result.score_tenths if new is None else new) / 10,
+                new_score=None if new is None else new / 10,
             )
             return (LoggedEvent(gap),)
 

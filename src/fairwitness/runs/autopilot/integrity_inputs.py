@@ -1,6 +1,5 @@
 """The facts about a returned pass: the inputs of the integrity checks, and the diagnostic of a score below nine."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairwitness.contracts.autopilot.facts import PathItem
@@ -39,6 +38,7 @@ from fairwitness.runs.autopilot.verification import HarnessResults, PhaseVerific
 from fairwitness.runs.dispatch.budget_account import ENDED
 from fairwitness.store.layout.autopilot import phase_confidence
 
+_CYCLE_ENDS = ("remediation_completed", "quality_remediation_completed", "gaps_iteration_completed")
 _HARNESS = (StepName.PREFLIGHT, StepName.TRIAGE)
 _UNKNOWN = AutomatedChecks(compile="n/a", tests="n/a", lint="n/a")
 
@@ -235,13 +235,21 @@ def write_diagnostic(context: AutopilotContext, review: PassReview, *, force_inc
 
 
 def _history(context: AutopilotContext, phase: str) -> tuple[RemediationCycle, ...]:
-    record = context.log.state().state.phases.get(phase)
-    scores: Sequence[float] = [] if record is None else [entry.score for entry in record.score_history]
-    cycles = [each for each in passes_of(context.log, phase) if each.kind is PassKind.CYCLE]
-    changes = [(), *(tuple(item.file for item in each.items) for each in cycles)]
-    return tuple(
-        RemediationCycle(
-            number=number, score=score, changes=changes[number] if number < len(changes) else (), remaining=()
-        )
-        for number, score in enumerate(scores)
+    """Return the scores before all cycles, and each cycle that ended; its score is None if it was not rated."""
+    log = context.log
+    record = log.state().state.phases.get(phase)
+    first = [] if record is None else [entry.score for entry in record.score_history if entry.cycle == 0]
+    ended = [event for event in log.ledger.events(log.run_id) if event.phase == phase and event.type in _CYCLE_ENDS]
+    cycles = [each for each in passes_of(log, phase) if each.kind is PassKind.CYCLE]
+    return (
+        *(RemediationCycle(number=0, score=score, changes=(), remaining=()) for score in first),
+        *(
+            RemediationCycle(
+                number=number,
+                score=event.data.get("new_score"),
+                changes=tuple(item.file for item in cycle.items),
+                remaining=(),
+            )
+            for number, (event, cycle) in enumerate(zip(ended, cycles, strict=False), start=1)
+        ),
     )

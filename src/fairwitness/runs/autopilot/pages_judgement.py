@@ -388,10 +388,10 @@ _CRITERION_FAILED = PhaseCriterionStatus.FAILED
 
 
 class RemediationCycle(Contract):
-    """One remediation cycle; number 0 is the first result of the phase."""
+    """One remediation cycle; number 0 is the first result of the phase. A cycle that was not rated has no score."""
 
     number: Count
-    score: AlignmentScore
+    score: AlignmentScore | None
     changes: Texts
     remaining: Texts
 
@@ -457,7 +457,7 @@ def _confidence(phase: RoadmapPhase, doubted: ConfidenceDiagnostic) -> Iterator[
             [
                 (
                     "0 (initial)" if cycle.number == 0 else str(cycle.number),
-                    of_ten(cycle.score),
+                    "not rated" if cycle.score is None else of_ten(cycle.score),
                     "; ".join(cycle.changes) or "none",
                     "; ".join(cycle.remaining) or "none",
                 )
