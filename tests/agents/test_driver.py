@@ -112,7 +112,7 @@ def test_a_bad_answer_is_asked_for_once_more_with_what_is_wrong(tmp_path: Path) 
 
 @pytest.mark.req("X3")
 def test_an_answer_that_fits_its_contract_and_cannot_be_used_is_asked_for_once_more(tmp_path: Path) -> None:
-    def objects(answer: dict[str, Any]) -> tuple[str, ...]:
+    async def objects(answer: dict[str, Any]) -> tuple[str, ...]:
         return () if answer["notes"] == "mended" else ("notes: `python3 -c` cannot be run",)
 
     mended = {**GOOD, "notes": "mended"}
@@ -260,3 +260,24 @@ def test_the_time_that_a_dispatch_waits_for_its_provider_is_not_its_own(tmp_path
     made = replace(job(tmp_path, wall_s=0.3), waited=lambda: 60.0)
     outcome = driven(Talker([late]), made)
     assert (outcome.status, outcome.duration_ms) == (OutcomeStatus.OK, 0)
+
+
+@pytest.mark.req("X3")
+def test_what_the_rules_and_the_check_object_to_is_told_at_once_and_a_refused_submission_is_kept(
+    tmp_path: Path,
+) -> None:
+    """The check runs although the rules object, and not where the answer has not the shape of its contract."""
+    seen: list[str] = []
+
+    async def objects(answer: dict[str, Any]) -> tuple[str, ...]:
+        seen.append(str(answer["recommendation"]))
+        return ("notes: `make verify` cannot be run",)
+
+    shapeless = {**GOOD, "concerns": "none"}
+    backend = Talker([AgentTurn("Done.", Stop.DONE, USED, submitted=each) for each in (shapeless, GOOD)])
+    outcome = driven(backend, replace(job(tmp_path), check=objects))
+    assert "concerns" in backend.prompts[1]
+    assert seen == [GOOD["recommendation"]]
+    assert outcome.status is OutcomeStatus.INVALID_ANSWER
+    assert outcome.raw_text.startswith("Done.\n\n{")
+    assert f'"recommendation": "{GOOD["recommendation"]}"' in outcome.raw_text

@@ -72,7 +72,9 @@ def strayed(tmp_path_factory: pytest.TempPathFactory) -> Run:
     late = added(Node("task-009"), edges=[("task-001", "task-009")], specs=EDITED_SPEC)
     circle = added(LATER, Node("task-010", ("task-009",)), edges=[("task-009", "task-010")])
     circle["tasks"][0]["dependencies"].append("task-010")
-    grounds.replans(late, circle)
+    for number, answers in enumerate(((late, late), (circle, circle)), 1):
+        turns = [Turn("More.", submitted=each) for each in answers]
+        grounds.record(Role.CAPTAIN, "captain-cr-001", turns, number)
     run = grounds.begin()
     assert run.carry() is WatchEnd.COMPLETED, run.events("run.failed")
     return run
@@ -138,19 +140,20 @@ def test_a_refinery_that_leaves_the_joined_branch_red_tries_again(strayed: Run) 
 
 @pytest.mark.req("F5", "F7", "F9")
 def test_what_a_captain_adds_in_the_wrong_place_is_refused_whole_told_and_the_old_plan_completes(strayed: Run) -> None:
-    first, second = strayed.events("overlay.refused")
-    assert first["problems"] == [
+    first, second = (strayed.outcomes()[f"captain-cr-001-1{try_}"] for try_ in ("", "-try-2"))
+    assert first.problems == (
         "specs[0].name: expected a new name, since existing specifications are sealed; found parts",
         "addedEdges[0].to: expected a node that is PENDING; found task-001, MERGED",
-    ]
-    assert len(second["problems"]) == 1
-    assert "task-009" in second["problems"][0]
-    told = strayed.transcript("captain-cr-001-2")
-    assert "Why your last answer could not be applied" in told
-    assert first["problems"][1] in told
+    )
+    assert len(second.problems) == 1
+    assert "task-009" in second.problems[0]
+    told = strayed.transcript("captain-cr-001-1-try-2")
+    assert "The answer that was refused" in told
+    assert first.problems[1] in told
+    assert strayed.events("overlay.refused") == []
     (rejected,) = strayed.events("cr.rejected")
     assert (rejected["crId"], rejected["actor"]) == ("cr-001", "fairwitness")
-    assert rejected["reason"].startswith("what the captain added did not fit, 2 times")
+    assert rejected["reason"].startswith("the captain gave no answer: invalid_answer: ")
     assert strayed.file("specs/parts.md") == SPEC
     state = strayed.state()
     assert (state["status"], state["totalTasks"], state["activeCRs"]) == ("completed", 3, [])
@@ -283,22 +286,21 @@ CIRCLE = planned(Node("task-001", ("task-002",)), Node("task-002", ("task-001",)
 @pytest.mark.req("F9", "F10")
 def test_a_captain_without_a_usable_plan_ends_the_run_which_asks_him_again_when_it_is_resumed(tmp_path: Path) -> None:
     grounds = Grounds.lay_out(tmp_path, ONE)
-    grounds.plans(RESERVED)
-    for number in (2, 3):  # an answer that is none is asked for once more, as in every workflow
-        grounds.record(Role.CAPTAIN, "captain-1", insisted((Turn("A plan.", submitted=CIRCLE),)), number)
-    grounds.plans(planned(ONE), 4)
+    for number, bad in enumerate((RESERVED, CIRCLE), 1):  # asked for once more in a new call, as in every workflow
+        grounds.record(Role.CAPTAIN, "captain-1", insisted((Turn("A plan.", submitted=bad),)), number)
+    grounds.plans(planned(ONE), 3)
     run = grounds.begin(is_autonomous=False)
     assert run.carry() is WatchEnd.FAILED
-    assert list(run.outcomes()) == ["captain-1", "captain-1-2", "captain-1-2-try-2"]
-    told = run.transcript("captain-1-2")
-    assert "Why your last answer could not be taken" in told
+    assert list(run.outcomes()) == ["captain-1", "captain-1-try-2"]
+    told = run.transcript("captain-1-try-2")
+    assert "Why the call before this one failed" in told
     assert "expected an id that the run does not use itself; found specs" in told
     (failed,) = run.events("run.failed")
     assert failed["reason"].startswith("the captain brought no plan: ")
     assert run.state()["status"] == "failed"
     assert run.events("plan.proposed") == []
     assert run.carry() is WatchEnd.PERSON  # he is asked again, and now there is something to look at
-    assert run.outcomes()["captain-1-3"].status is OutcomeStatus.OK
+    assert run.outcomes()["captain-1-2"].status is OutcomeStatus.OK
     assert run.state()["status"] == "plan_review"
 
 

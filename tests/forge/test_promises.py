@@ -14,6 +14,7 @@ from fairwitness.app.views.ends import end_lines
 from fairwitness.app.views.followed_run import follow_run
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
+from fairwitness.contracts.common.tools import Role
 from fairwitness.runs.shared.criteria import NOT_RED
 from feature.grounds import Turn, call
 from forge.grounds import JOIN, ONE, TWO, Document, Grounds, Node, Run, part, planned, refined, walked, worked
@@ -312,8 +313,8 @@ def claimed(tmp_path_factory: pytest.TempPathFactory) -> Run:
     grounds = Grounds.lay_out(tmp_path_factory.mktemp("claimed"), ONE)
     plan = planned(ONE)
     plan["tasks"][0]["evidence"] = [{"criterion": "parts/task-001 is good", "command": "make verify"}]
-    grounds.plans(plan)
-    grounds.plans(planned(ONE), 2)
+    turns = tuple(Turn("A plan.", submitted=each) for each in (plan, planned(ONE)))
+    grounds.record(Role.CAPTAIN, "captain-1", turns)
     invented = walked("parts/task-001", tests={"tests/test_part.py::test_it_is_good": "pass"})
     grounds.does(ONE, insisted(worked(part("task-001"), said=invented)), sessions=2)
     honest = walked("parts/task-001", tests={"sh check.sh": "pass"}, confidence=0.4)
@@ -325,7 +326,7 @@ def claimed(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.mark.req("F1", "X1")
 def test_a_command_of_the_plan_that_can_never_be_run_comes_back_to_the_captain(claimed: Run) -> None:
-    told = claimed.transcript("captain-1-2")
+    told = claimed.transcript("captain-1")
     assert "expected a command that begins with `sh check.sh`; found `make verify` was not run" in told
     assert [event["tasks"] for event in claimed.events("plan.proposed")] == [1]
 

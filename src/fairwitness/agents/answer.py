@@ -19,7 +19,7 @@ from fairwitness.kit.limits import CHECKED
 from fairwitness.kit.redaction import redact_values
 from fairwitness.kit.text import visible
 from fairwitness.rules.derived_fields import fill, with_derived
-from fairwitness.rules.validation import problems_in
+from fairwitness.rules.validation import fits_shape, problems_in
 
 MOST_TEXT = 1 << 20
 """Characters at the end of a text that are searched."""
@@ -42,6 +42,8 @@ class ReadAnswer(NamedTuple):
 
     value: dict[str, Any] | None
     problems: tuple[str, ...]
+    has_shape: bool = False
+    """Whether it has the shape of its contract, so that further checks can read it."""
 
 
 class _Block(NamedTuple):
@@ -66,7 +68,8 @@ def read_answer(
         for problem in problems_in(value, entry_of(contract), strict=True)
         if problem.level is ProblemLevel.ERROR
     )
-    return ReadAnswer(value, (*problems, *_status_problems(value, statuses)))
+    has_shape = not problems or fits_shape(value, entry_of(contract))
+    return ReadAnswer(value, (*problems, *_status_problems(value, statuses)), has_shape)
 
 
 def _submitted(value: Mapping[str, Any]) -> FoundAnswer:

@@ -5,7 +5,7 @@ prompt into text, tool calls and usage, reports what happens, and leaves nothing
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +21,17 @@ from fairwitness.sandbox.runner import Runner
 
 OnHappening = Callable[[Happening], None]
 AnswerCheck = Callable[[dict[str, Any]], tuple[str, ...]]
-"""Returns what is wrong with an answer that fits its contract, such as a command that cannot be run."""
+"""Returns what is wrong with an answer that has the shape of its contract, such as a command that cannot be run."""
+AwaitedCheck = Callable[[dict[str, Any]], Awaitable[tuple[str, ...]]]
+"""An `AnswerCheck` that does not block the event loop."""
 
 
 def no_objection(_answer: dict[str, Any]) -> tuple[str, ...]:
+    """Object to nothing."""
+    return ()
+
+
+async def no_awaited_objection(_answer: dict[str, Any]) -> tuple[str, ...]:
     """Object to nothing."""
     return ()
 
@@ -79,7 +86,7 @@ class AgentJob:
     on_happening: OnHappening
     began: float
     """`time.monotonic()` when the dispatch began."""
-    check: AnswerCheck = no_objection
+    check: AwaitedCheck = no_awaited_objection
     waited: Callable[[], float] = no_wait
     """Returns the seconds that the dispatch has waited for its provider; they do not count as its time."""
     trouble: Callable[[], ModelTrouble | None] = no_trouble

@@ -7,6 +7,7 @@ its provider does not count, and a fault of the provider is not taken for the ag
 
 import asyncio
 import contextlib
+import json
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from fairwitness.agents.prompt_text import retry_prompt
 from fairwitness.contracts.agents.dispatch import DispatchOutcome, Kind, OutcomeStatus, Stop, Usage
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.errors import FairWitnessError, NotReady, ProviderAway, UsageError, is_machine_fault
-from fairwitness.kit.redaction import redact_forms
+from fairwitness.kit.redaction import redact_forms, redact_values
 from fairwitness.kit.text import visible, visible_lines
 from fairwitness.rules.provider_faults import FaultAction, ModelTrouble, ProviderFault
 
@@ -137,8 +138,8 @@ async def _ask(session: Session, job: AgentJob, talk: _Conversation) -> _Ending:
             return _by_model(trouble, talk) if trouble is not None and is_named else _not_done(turn)
         brief = job.brief
         talk.read = read_answer(turn.text, turn.submitted, job.form.name, brief.known, job.spec.statuses)
-        if not talk.read.problems and talk.read.value is not None:
-            talk.read = talk.read._replace(problems=job.check(talk.read.value))
+        if talk.read.has_shape and talk.read.value is not None:  # all problems are told at once
+            talk.read = talk.read._replace(problems=(*talk.read.problems, *await job.check(talk.read.value)))
         if not talk.read.problems:
             return OutcomeStatus.OK, None, ()
         if trouble is not None:
@@ -192,7 +193,7 @@ def _outcome(job: AgentJob, talk: _Conversation, ending: _Ending) -> DispatchOut
     return DispatchOutcome(
         status=status,
         answer=talk.read.value if status is OutcomeStatus.OK else None,
-        raw_text=visible_lines(turn.text)[-_KEPT:] if turn is not None else "",
+        raw_text=visible_lines(_words(turn, status))[-_KEPT:] if turn is not None else "",
         problems=tuple(problem or "nothing was said" for problem in problems),
         asked=talk.asked,
         usage=turn.usage if turn is not None else Usage(),
@@ -201,6 +202,13 @@ def _outcome(job: AgentJob, talk: _Conversation, ending: _Ending) -> DispatchOut
         model=turn.model if turn is not None else None,
         duration_ms=max(0, int((time.monotonic() - job.began - job.waited()) * 1000)),
     )
+
+
+def _words(turn: AgentTurn, status: OutcomeStatus) -> str:
+    """Return the last text of an agent, with the answer that it submitted if that was not accepted."""
+    if turn.submitted is None or status is OutcomeStatus.OK:
+        return turn.text
+    return f"{turn.text}\n\n{json.dumps(redact_values(turn.submitted), ensure_ascii=False, indent=1)}".strip()
 
 
 def _said(error: FairWitnessError) -> str:

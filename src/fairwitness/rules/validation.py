@@ -19,6 +19,7 @@ from fairwitness.contracts.feature.review import ReviewReturn, ReviewVerdict
 from fairwitness.contracts.feature.verification import CheckPhase, GateStatus, VerificationPayload, VerificationReport
 from fairwitness.contracts.forge.dag import Dag
 from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.rules.captain_answer import captain_problems, graph_problems
 from fairwitness.rules.dag import dag_problems
 from fairwitness.rules.feature_plan import plan_problems, task_problems
 from fairwitness.rules.problem_words import LISTED, cut, problems_of
@@ -160,8 +161,8 @@ def document_problems(document: object) -> tuple[Problem, ...]:
             return review_problems(document)
         case Dag():
             return dag_problems(document)
-        case CaptainReturn(dag=Dag() as dag):
-            return tuple(problem.model_copy(update={"where": ("dag", *problem.where)}) for problem in dag_problems(dag))
+        case CaptainReturn():
+            return captain_problems(document)
         case _:
             return ()
 
@@ -176,14 +177,23 @@ def adapter(entry: CatalogEntry) -> TypeAdapter[Any]:
     return TypeAdapter(entry.shape)
 
 
+def fits_shape(value: Any, entry: CatalogEntry) -> bool:
+    """Return whether a plain value has the shape of a contract, whatever the rules say about it."""
+    try:
+        adapter(entry).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
 def problems_in(value: Any, entry: CatalogEntry, *, strict: bool) -> tuple[Problem, ...]:
-    """Everything wrong with a plain value: what its schema refuses, or else what its rules say."""
+    """Everything wrong with a plain value: what its schema refuses, and what the rules say about what they can read."""
     try:
         problems = document_problems(adapter(entry).validate_python(value))
         if not strict:
             problems = tuple(problem.model_copy(update={"level": ProblemLevel.WARNING}) for problem in problems)
     except ValidationError as error:
-        problems = _contract_problems(value, entry, error)
+        problems = (*_contract_problems(value, entry, error), *_graph_problems(value, entry))
     return (*problems, *_version_warnings(value))
 
 
@@ -199,6 +209,17 @@ def _contract_problems(value: Any, entry: CatalogEntry, error: ValidationError) 
     except ValidationError as smaller:
         first = problems_of(sample, smaller.errors(include_url=False))
     return cut(first, count)
+
+
+def _graph_problems(value: Any, entry: CatalogEntry) -> tuple[Problem, ...]:
+    """Return the problems of a captain's graph, although other parts of the answer cannot be read."""
+    if entry.shape is not CaptainReturn or not isinstance(value, dict):
+        return ()
+    try:
+        dag = Dag.model_validate(value.get("dag"))
+    except ValidationError:
+        return ()
+    return graph_problems(dag, ())
 
 
 def _sample(value: Any) -> Any:

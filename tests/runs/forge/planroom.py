@@ -16,7 +16,7 @@ from fairwitness.contracts.forge.events import ForgeRunStarted
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.contracts.graph.forge_order import ForgeOrder, ForgePlan, ForgeTable
 from fairwitness.contracts.graph.orders import GraphOptions
-from fairwitness.contracts.verify.checks import VerifySettings
+from fairwitness.contracts.verify.checks import DeclaredCheck, VerifySettings
 from fairwitness.git.repository import Repository
 from fairwitness.git.shadow import Shadow
 from fairwitness.git.worktrees import Worktrees
@@ -151,7 +151,7 @@ class PlanRoom:
             base_commit=person.git("rev-parse", "HEAD"),
             options=GraphOptions(target="fairwitness/target"),
             limits=limits or ForgeTable(),
-            verify=VerifySettings(),
+            verify=VerifySettings(check=(DeclaredCheck(name="tests", argv=("sh", "check.sh")),)),
             settings_hash=NO_PROMPT,
             agents="cassette",
             cassettes=str(root / "cassettes"),
@@ -242,14 +242,18 @@ class PlanRoom:
         return [row.subject for row in self.ledger.observations(RUN, ENDED)]
 
     def prompt(self, dispatch_id: str) -> str:
-        """What the captain was told."""
+        """What the captain was told first."""
+        return self.prompts(dispatch_id)[0]
+
+    def prompts(self, dispatch_id: str) -> list[str]:
+        """All that the captain was told in one conversation."""
         found = ended(self.ledger, RUN, dispatch_id)
         assert found is not None
         assert found.transcript is not None
         digest = found.transcript
         content = Store(self.root / "state").get(f"outputs/{digest.removeprefix('sha256:')}", sha256=digest)
         rows = [json.loads(line) for line in content.decode().splitlines()]
-        return str(next(row["text"] for row in rows if row["kind"] == "prompt"))
+        return [str(row["text"]) for row in rows if row["kind"] == "prompt"]
 
     def path(self, *parts: str) -> Path:
         """A file of the run's folder."""

@@ -73,7 +73,7 @@ def test_an_answer_that_was_given_before_a_kill_is_adopted(context: PlanRoom) ->
 
     async def killed() -> None:
         captain = context.captain()
-        await captain._try(1, 1, ())
+        await captain._ask_for_plan(1, 1)
 
     asyncio.run(killed())
     assert context.types() == []
@@ -137,12 +137,44 @@ def test_where_nobody_can_be_asked_the_questions_stay_in_the_plan(
 def test_a_plan_that_files_cannot_hold_is_asked_for_once_more(
     context: PlanRoom, bad: dict[str, Any], told: str
 ) -> None:
-    context.script("captain-1", bad)
-    context.script("captain-1", planned(), number=2)
+    context.script("captain-1", bad, planned())
     context.plan()
-    assert context.ended() == ["captain-1", "captain-1-2"]
-    assert told in context.prompt("captain-1-2")
+    assert context.ended() == ["captain-1"]
+    assert told in context.prompts("captain-1")[1]
     assert context.types() == ["plan.proposed"]
+
+
+@pytest.mark.req("F3", "F9", "X1")
+def test_a_plan_with_faults_of_four_kinds_comes_back_once_with_all_of_them(context: PlanRoom) -> None:
+    """The second answer in the same conversation is taken."""
+    bad = planned()
+    bad["tasks"][0]["evidence"] = [{"criterion": "a test is green", "command": "make verify"}]
+    bad["tasks"][0]["dependencies"] = bad["dag"]["nodes"][0]["dependencies"] = ["task-777"]
+    bad["tasks"][1]["dependencies"] = []
+    bad["dag"]["metadata"]["totalTasks"] = 9
+    context.script("captain-1", bad, planned())
+    context.plan()
+    assert context.ended() == ["captain-1"]
+    _, again = context.prompts("captain-1")
+    for fault in (
+        "tasks[0].dependencies[0]: expected a node of this graph, found task-777",
+        "tasks[1].dependencies: expected those of its node: task-001, found none",
+        "dag.metadata.totalTasks: expected the number of nodes, 2, found 9",
+        "tasks[0].evidence[0]: expected a command that begins with `sh check.sh`; found `make verify`",
+    ):
+        assert fault in again
+    assert context.types() == ["plan.proposed"]
+
+
+@pytest.mark.req("F3", "F9")
+def test_a_field_that_is_missing_does_not_hide_the_faults_of_the_graph(context: PlanRoom) -> None:
+    bad = ring()
+    del bad["tasks"][0]["title"]
+    context.script("captain-1", bad, planned())
+    context.plan()
+    _, again = context.prompts("captain-1")
+    assert "tasks[0].title: expected this field" in again
+    assert "wait for each other in a ring" in again
 
 
 @pytest.mark.req("F9", "F3")
@@ -151,7 +183,9 @@ def test_a_graph_that_does_not_hold_is_told_and_asked_for_once_more(context: Pla
     context.script("captain-1", planned(), number=2)
     context.plan()
     assert context.ended() == ["captain-1", "captain-1-try-2"]
-    assert "wait for each other in a ring" in context.prompt("captain-1-try-2")
+    prompt = context.prompt("captain-1-try-2")
+    assert "wait for each other in a ring" in prompt
+    assert '"title": "The part task-002"' in prompt.partition("The answer that was refused")[2]
     assert context.types() == ["plan.proposed"]
 
 
@@ -243,20 +277,45 @@ def test_what_does_not_fit_is_told_the_captain_and_the_second_time_it_is_the_end
     context.start()
     context.request()
     bad = added("task-003", after="task-777")
-    context.script("captain-cr-001", bad)
-    context.script("captain-cr-001", bad, number=2)
+    context.script("captain-cr-001", bad, bad)
+    context.script("captain-cr-001", bad, bad, number=2)
     context.replan()
-    assert context.types()[-1] == "overlay.refused"
+    told = context.prompt("captain-cr-001-1-try-2")
+    assert "task-777" in told.partition("Why the call before this one failed")[2]
+    assert "task-777" in told.partition("The answer that was refused")[2]
+    assert context.types()[-1] == "cr.rejected"
+    assert context.said("cr.rejected")["actor"] == "fairwitness"
+    assert "the captain gave no answer: invalid_answer: " in context.said("cr.rejected")["reason"]
+    assert context.ended() == ["captain-cr-001-1", "captain-cr-001-1-try-2"]
+    assert context.log.course().active() == ()
+
+
+@pytest.mark.req("F4", "F5")
+def test_an_addition_that_does_not_fit_is_mended_in_the_same_conversation(context: PlanRoom) -> None:
+    context.start()
+    context.request()
+    bad = added("task-003", after="task-777")
+    bad["tasks"][0]["evidence"] = [{"criterion": "a test is green", "command": "make verify"}]
+    context.script("captain-cr-001", bad, added("task-003"))
+    context.replan()
+    _, again = context.prompts("captain-cr-001-1")
+    assert "task-777" in again
+    assert "tasks[0].evidence[0]: expected a command" in again
+    assert context.types()[-2:] == ["cr.approved", "overlay.applied"]
+
+
+@pytest.mark.req("F4")
+def test_an_answer_that_the_run_has_overtaken_is_asked_for_again(context: PlanRoom) -> None:
+    context.start()
+    context.request()
+    context.log.grow(_overlay_that_does_not_fit())
     order = context.log.order()
     assert order is not None
     assert next_move(context.log.course(), order.mode, order.limits).kind is ForgeMoveKind.REPLAN
+    context.script("captain-cr-001", added("task-003"))
     context.replan()
     assert "task-777" in context.prompt("captain-cr-001-2").partition("Why your last answer could not be applied")[2]
-    assert context.types()[-2:] == ["overlay.refused", "cr.rejected"]
-    assert context.said("cr.rejected")["actor"] == "fairwitness"
-    assert "did not fit, 2 times" in context.said("cr.rejected")["reason"]
-    assert context.ended() == ["captain-cr-001-1", "captain-cr-001-2"]
-    assert context.log.course().active() == ()
+    assert context.types()[-1] == "overlay.applied"
 
 
 @pytest.mark.req("F4")
@@ -269,6 +328,7 @@ def test_killed_after_the_second_refusal_nobody_is_asked_a_third_time(context: P
     context.replan()
     assert context.tries() == []
     assert request_state(context.log, "cr-001").request.status is ChangeRequestStatus.REJECTED
+    assert "did not fit, 2 times: " in context.said("cr.rejected")["reason"]
 
 
 def _overlay_that_does_not_fit() -> DagOverlay:

@@ -107,7 +107,12 @@ def test_a_person_may_edit_add_and_delete(store: Store, written: Path) -> None:
         ),
         ("tasks/task-001.md", "## Context", "## Else", "body: expected the sections Description, Context"),
         ("tasks/task-001.md", "id: task-001", "id: task-007", "tasks/task-001.md:2:1: id: expected task-001, as its"),
-        ("tasks/task-002.md", "- task-001", "- task-009", "dependencies: expected those of its node; found"),
+        (
+            "tasks/task-002.md",
+            "- task-001",
+            "- task-009",
+            "dependencies: expected those of its node: task-001; found task-009",
+        ),
         ("tasks/task-002.md", "---\n", "", "tasks/task-002.md:1:1: the document must begin with"),
         ("tasks/task-002.md", "title:", "title: [", "tasks/task-002.md:"),
         ("dag.json", '"totalTasks": 2', '"totalTasks": 3', "metadata.totalTasks: expected the number of nodes, 2"),

@@ -1,6 +1,8 @@
-"""What forge's agents return: a plan or its extension, a walkthrough, the result of a merge."""
+"""What forge's agents return: a plan or its extension, a walkthrough, the result of a merge.
 
-from collections.abc import Iterator
+`rules.captain_answer` says what must agree in a captain's answer.
+"""
+
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
@@ -8,7 +10,7 @@ from pydantic import AfterValidator, model_validator
 from fairwitness.contracts.common.base import AgentDocument, Maybe, Text, Texts
 from fairwitness.contracts.common.ids import GitRef, NodeId, SafeName
 from fairwitness.contracts.common.problems import FieldRefusal, refuse_if_any, unique_ids
-from fairwitness.contracts.forge.dag import Dag, DagNode, DagOverlay, NodeState, NodeType
+from fairwitness.contracts.forge.dag import Dag, DagNode, DagOverlay
 from fairwitness.contracts.forge.documents import (
     ChangeRequest,
     ChangeRequestStatus,
@@ -42,58 +44,12 @@ class CaptainReturn(AgentDocument):
     """Decisions made without asking, for the reviewer of the plan."""
     open_questions: Texts
 
-    @model_validator(mode="after")
-    def _one_kind_of_answer(self) -> Self:
-        refusals = []
-        said = [name for name in ("dag", "overlay", "rejected") if getattr(self, name) is not None]
-        if len(said) != 1:
-            refusals.append(
-                FieldRefusal(("dag",), "exactly one of dag, overlay and rejected", ", ".join(said) or "none of them")
-            )
-        if self.rejected is not None and (self.specs or self.tasks):
-            refusals.append(FieldRefusal(("rejected",), "no specs and no tasks beside it", self.rejected))
-        refuse_if_any("CaptainReturn", refusals)
-        return self
-
-    @model_validator(mode="after")
-    def _tasks_are_the_nodes(self) -> Self:
-        refuse_if_any("CaptainReturn", [*self._task_refusals(), *self._node_refusals()])
-        return self
-
     @property
     def nodes(self) -> tuple[DagNode, ...]:
         """The nodes that this answer brings, of a plan or of its extension."""
         if self.dag is not None:
             return self.dag.nodes
         return self.overlay.addedNodes if self.overlay is not None else ()
-
-    def _awaited(self, node: DagNode) -> set[str]:
-        edges = self.overlay.addedEdges if self.overlay is not None else ()
-        return {*node.dependencies, *(edge.from_ for edge in edges if edge.to == node.id)}
-
-    def _task_refusals(self) -> Iterator[FieldRefusal]:
-        nodes = {node.id: node for node in self.nodes}
-        for index, task in enumerate(self.tasks):
-            node = nodes.get(task.id)
-            if node is None:
-                yield FieldRefusal(("tasks", index, "id"), "the id of a node of the graph", task.id)
-            elif set(task.dependencies) != self._awaited(node):
-                yield FieldRefusal(("tasks", index, "dependencies"), "those of its node", list(task.dependencies))
-            elif task.type not in (node.agentType, node.type.value):
-                yield FieldRefusal(("tasks", index, "type"), f"{node.agentType}, as its node says", task.type)
-            if task.status is not NodeState.PENDING:
-                yield FieldRefusal(("tasks", index, "status"), "PENDING of a task that is planned", task.status.value)
-            if task.branch is not None or task.attemptId is not None:
-                yield FieldRefusal(("tasks", index), "neither branch nor attemptId before it starts", task.branch)
-
-    def _node_refusals(self) -> Iterator[FieldRefusal]:
-        graph = ("dag", "nodes") if self.dag is not None else ("overlay", "addedNodes")
-        described = {task.id for task in self.tasks}
-        for index, node in enumerate(self.nodes):
-            if node.type is NodeType.TASK and node.id not in described:
-                yield FieldRefusal((*graph, index, "id"), "a task document for this node", node.id)
-            if node.status is not NodeState.PENDING:
-                yield FieldRefusal((*graph, index, "status"), "PENDING of a node that is planned", node.status.value)
 
 
 class WorkerReturn(AgentDocument):

@@ -121,9 +121,12 @@ async def driven(
         opened += happening.kind is Kind.RESULT and happening.ok is True and shows_files(happening.tool or "")
         tell(happening)
 
-    def check(answer: dict[str, Any]) -> tuple[str, ...]:
+    def objections(answer: dict[str, Any]) -> tuple[str, ...]:
         unread = (UNREAD,) if is_unread(parts.spec.role, opened, deps.probe.tier) else ()
         return (*unread, *deps.check(answer), *deps.claims(answer, parts.tools.ran))
+
+    async def check(answer: dict[str, Any]) -> tuple[str, ...]:
+        return await run_blocking(objections, answer)  # a check may read files and run git
 
     job = AgentJob(
         spec=parts.spec,

@@ -20,7 +20,7 @@ from fairwitness.runs.feature.failed_attempts import FailedAttempt
 from fairwitness.runs.feature.findings import findings_section, fix_answers, open_design_findings, open_findings
 from fairwitness.runs.feature.ledger_queries import answers
 from fairwitness.runs.feature.questions import intake_return, said_at_intake
-from fairwitness.runs.shared.agent_calls import failure_section
+from fairwitness.runs.shared.agent_calls import failure_sections
 from fairwitness.runs.shared.sections import change_text, text_section
 
 SCOPES = {step: scope for scope, step in STEP_OF.items()}
@@ -33,7 +33,7 @@ def brief_of(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, 
     done = ended(context.ledger, context.run_id, before)
     if done is None or done.outcome.status is OutcomeStatus.OK:
         return brief
-    return brief.model_copy(update={"inputs": (*brief.inputs, failure_section(done))})
+    return brief.model_copy(update={"inputs": (*brief.inputs, *failure_sections(done))})
 
 
 def _brief(context: FeatureContext, briefs: FeatureBriefs, call: PlannedCall, tip: str) -> Brief:

@@ -1,6 +1,7 @@
 """Calls the captain for plans and for answers to change requests; a call that ended is not repeated."""
 
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final
 
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.events import RunFailed
@@ -12,25 +13,17 @@ from fairwitness.ledger.record import Record
 from fairwitness.runs.dispatch import Dispatched, DispatchPosition
 from fairwitness.runs.dispatch.blocking import run_blocking
 from fairwitness.runs.forge.captain_briefs import PLAN, REPLAN, CaptainBriefs, plan_instance, request_instance
-from fairwitness.runs.forge.change_requests import extend, give_up
+from fairwitness.runs.forge.change_requests import extend, give_up, request_state, unfit
 from fairwitness.runs.forge.criteria import TaskCriteria
 from fairwitness.runs.forge.log import NOBODY, ForgeLog
 from fairwitness.runs.forge.plan_files import approve, plan_of, plan_problems, write_plan
-from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.runs.shared.agent_calls import AgentCaller, with_check
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout.forge import ForgeLayout
 
 NO_PLAN: Final = "no-plan"
 MOST_REFUSALS: Final = 2
 """How often the captain's additions may be refused."""
-
-
-class _Tried(NamedTuple):
-    """The result of one call: a plan, or the problems and whether another call may help."""
-
-    plan: ForgePlan | None
-    problems: tuple[str, ...] = ()
-    may_mend: bool = False
 
 
 class ForgeCaptain:
@@ -49,39 +42,32 @@ class ForgeCaptain:
         if course.is_proposed or course.is_over:
             return  # done before a restart
         number = course.proposals + 1
-        first = await run_blocking(self._first_try, number)
-        last, tried = first, await self._try(number, first, ())
-        if tried.plan is None and tried.may_mend:
-            last, tried = first + 1, await self._try(number, first + 1, tried.problems)
-        if tried.plan is None:
-            await run_blocking(self._fail, number, last, tried.problems)
+        try_ = await run_blocking(self._next_try, number)
+        done = await self._ask_for_plan(number, try_)
+        answer = done.answer(CaptainReturn)
+        if answer is None:
+            await run_blocking(self._fail, number, try_, _problems_of(done))
         else:
-            await run_blocking(self._propose, tried.plan)
+            await run_blocking(self._propose, plan_of(answer))
 
-    def _first_try(self, number: int) -> int:
+    def _next_try(self, number: int) -> int:
         """Return the number of the next try; a resumed run does not adopt the calls that it failed by."""
         rows = self._log.ledger.observations(self._log.run_id, NO_PLAN)
         return 1 + max((int(row.detail["try"]) for row in rows if row.detail["plan"] == number), default=0)
 
-    async def _try(self, number: int, try_: int, problems: tuple[str, ...]) -> _Tried:
-        id_ = _dispatch_id(number, try_)
+    async def _ask_for_plan(self, number: int, try_: int) -> Dispatched:
         order = self._log.order()
         assert order is not None
-        brief = await run_blocking(self._briefs.plan, id_, number, problems)
-        position = DispatchPosition(PLAN, dispatch_count=number, retry_count=try_ - 1)
-        done = await self._caller.ask_at(brief, position, order.base_commit)
-        return await run_blocking(self._tried, done, order.base_commit)
+        base = order.base_commit
 
-    def _tried(self, done: Dispatched, base: str) -> _Tried:
-        answer = done.answer(CaptainReturn)
-        if answer is None:
-            return _Tried(None, _problems_of(done))
-        if answer.dag is None:
-            return _Tried(None, ("dag: expected the graph of a new plan; found none",), may_mend=True)
-        plan = plan_of(answer)
-        found = (*plan_problems(plan, self._layout), *self._criteria.plan_problems(plan.tasks, base))
-        problems = tuple(_problem_text(problem) for problem in found)
-        return _Tried(None, problems, may_mend=True) if problems else _Tried(plan)
+        def objections(plain: dict[str, Any]) -> tuple[str, ...]:
+            answer = CaptainReturn.model_validate(plain)
+            found = () if answer.dag is None else plan_problems(plan_of(answer), self._layout)
+            return _texts((*found, *self._criteria.plan_problems(answer.tasks, base)))
+
+        brief = await run_blocking(self._briefs.plan, _dispatch_id(number, try_), number)
+        position = DispatchPosition(PLAN, dispatch_count=number)
+        return await self._caller.ask_at(brief, position, base, equip=with_check(objections))
 
     def _propose(self, plan: ForgePlan) -> None:
         """Write the files before the event: a reader of the proposal finds them, and edits are not overwritten."""
@@ -115,20 +101,30 @@ class ForgeCaptain:
         if refused < MOST_REFUSALS:
             await self._answer(cr_id, refused + 1)
             return
-        await run_blocking(give_up, self._log, cr_id, _not_fitting(refused))
+        await run_blocking(self._give_up, cr_id)
+
+    def _give_up(self, cr_id: str) -> None:
+        """Reject a request whose answers did not fit when they were applied, because the run had moved."""
+        refused = request_state(self._log, cr_id).refused
+        reason = f"what the captain added did not fit, {len(refused)} times: {refused[-1][0]}"
+        give_up(self._log, cr_id, reason)
 
     async def _answer(self, cr_id: str, round_: int) -> None:
         brief = await run_blocking(self._briefs.replan, f"{request_instance(cr_id)}-{round_}", cr_id)
         tip = await run_blocking(self._log.last_tip)
-        done = await self._caller.ask_at(brief, DispatchPosition(REPLAN, dispatch_count=round_), tip)
+
+        def objections(plain: dict[str, Any]) -> tuple[str, ...]:
+            answer = CaptainReturn.model_validate(plain)
+            found = unfit(self._log, cr_id, answer)
+            return _texts((*found, *self._criteria.plan_problems(answer.tasks, tip)))
+
+        position = DispatchPosition(REPLAN, dispatch_count=round_)
+        done = await self._caller.ask_at(brief, position, tip, equip=with_check(objections))
         answer = done.answer(CaptainReturn)
         if answer is None:
             await run_blocking(give_up, self._log, cr_id, f"the captain gave no answer: {_problems_of(done)[0]}")
             return
-        unrunnable = await run_blocking(self._criteria.plan_problems, answer.tasks, tip)
-        problems = await run_blocking(extend, self._log, cr_id, answer, "captain", unrunnable)
-        if problems and round_ >= MOST_REFUSALS:
-            await run_blocking(give_up, self._log, cr_id, f"{_not_fitting(round_)}: {_problem_text(problems[0])}")
+        await run_blocking(extend, self._log, cr_id, answer, "captain")
 
 
 def _dispatch_id(number: int, try_: int) -> str:
@@ -141,9 +137,5 @@ def _problems_of(done: Dispatched) -> tuple[str, ...]:
     return (f"{outcome.status.value}: {first}", *outcome.problems[1:])
 
 
-def _not_fitting(times: int) -> str:
-    return f"what the captain added did not fit, {times} times"
-
-
-def _problem_text(problem: Problem) -> str:
-    return f"{spell_path(problem.where)}: expected {problem.expected}; found {problem.found}"
+def _texts(problems: Iterable[Problem]) -> tuple[str, ...]:
+    return tuple(f"{spell_path(each.where)}: expected {each.expected}; found {each.found}" for each in problems)

@@ -66,8 +66,8 @@ class CaptainBriefs:
     def __init__(self, log: ForgeLog) -> None:
         self._log = log
 
-    def plan(self, dispatch_id: str, number: int, problems: Sequence[str] = ()) -> Brief:
-        """Return the brief for the plan with this number; `problems` are those of a refused answer."""
+    def plan(self, dispatch_id: str, number: int) -> Brief:
+        """Return the brief for the plan with this number."""
         order = self._order()
         last = self._log.proposal()
         said = plan_messages(self._log.ledger.events(self._log.run_id))
@@ -85,7 +85,6 @@ class CaptainBriefs:
                 PromptSection(title="The request", text=order.request),
                 *_talk(said),
                 *(() if last is None else _proposed(last)),
-                *list_section("Why your last answer could not be taken", problems),
             ),
             known={
                 "dag.version": 1,

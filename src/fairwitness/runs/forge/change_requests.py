@@ -251,26 +251,29 @@ def _written(log: ForgeLog, outcome: _Outcome, types: frozenset[str], *, after: 
     return is_written
 
 
-def extend(
-    log: ForgeLog, cr_id: str, answer: CaptainReturn, actor: str, known: tuple[Problem, ...] = ()
-) -> tuple[Problem, ...]:
+def unfit(log: ForgeLog, cr_id: str, answer: CaptainReturn) -> tuple[Problem, ...]:
+    """Return why an answer of the captain does not fit the plan as it is now; nothing is recorded."""
+    if answer.rejected is not None:
+        return ()
+    now = spell(log.clock())
+    return tuple(_problems(log, _dated(log, answer, cr_id, now), cr_id, log.specs(), now))
+
+
+def extend(log: ForgeLog, cr_id: str, answer: CaptainReturn, actor: str) -> tuple[Problem, ...]:
     """Apply what the captain adds completely, or return why it does not fit; an ended request stays unchanged.
 
-    `known` are problems of the answer itself. If the run moved meanwhile, the answer is judged again before it is
-    written.
+    If the run moved meanwhile, the answer is judged again before it is written.
     """
     while True:
         seq, state = find_request(log, cr_id)
         if state.request.status in ENDED:
             return ()
-        outcome = _outcome(log, state, answer, actor, known)
+        outcome = _outcome(log, state, answer, actor)
         if _written(log, outcome, MOVING | DECIDING, after=seq):
             return outcome.problems
 
 
-def _outcome(
-    log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: str, known: tuple[Problem, ...]
-) -> _Outcome:
+def _outcome(log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: str) -> _Outcome:
     cr_id, is_pending = state.request.id, state.request.status is ChangeRequestStatus.PENDING
     if answer.rejected is not None:
         # after an approval: the captain found nothing to apply
@@ -279,7 +282,7 @@ def _outcome(
     _refuse(log, state, RequestDecision.APPROVE if is_pending else RequestDecision.APPLY, actor, is_refused=False)
     now, sealed = spell(log.clock()), log.specs()
     added = _dated(log, answer, cr_id, now)
-    problems = (*_problems(log, added, cr_id, sealed, now), *known)
+    problems = tuple(_problems(log, added, cr_id, sealed, now))
     if problems:
         texts = tuple(f"{spell_path(each.where)}: expected {each.expected}; found {each.found}" for each in problems)
         return _Outcome((OverlayRefused(crId=cr_id, problems=texts),), problems=problems)

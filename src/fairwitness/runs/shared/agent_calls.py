@@ -31,11 +31,14 @@ from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restor
 from fairwitness.runs.shared.call_facts import call_facts
 from fairwitness.runs.shared.claimed_commands import claim_check
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
+from fairwitness.runs.shared.sections import text_section
 
 PUT_BACK: Final = "put-back"
 _FINAL = frozenset({OutcomeStatus.OVER_BUDGET, OutcomeStatus.CANCELLED})
 _TOLD = 20
 """How many problems of a failed try the next one is told."""
+_REFUSED = 32_000
+"""How many characters of a refused answer the next try is shown."""
 
 DepsFor = Callable[[Role, str, Path, str], DispatchDeps]
 """Returns the dependencies of a dispatch for a role, its instance, its folder and the commit that it is compared
@@ -116,11 +119,13 @@ class AgentCaller:
                 worktree.mark_changed()
             return done
 
-    async def ask_at(self, brief: Brief, position: DispatchPosition, commit: str) -> Dispatched:
+    async def ask_at(
+        self, brief: Brief, position: DispatchPosition, commit: str, *, equip: Equip | None = None
+    ) -> Dispatched:
         """Do what `ask_once` does, and again while the call fails for a transient cause."""
 
         async def once(brief: Brief, position: DispatchPosition, _is_retry: bool) -> Dispatched:
-            return await self.ask_once(brief, position, commit)
+            return await self.ask_once(brief, position, commit, equip=equip)
 
         return await self._persist(brief, position, once, numbered)
 
@@ -184,7 +189,7 @@ class AgentCaller:
             call = call_facts(brief.instance, number, status_of(done.outcome), done.outcome.cause)
             if not may_retry(call, self._retry):
                 return done
-            number, inputs = number + 1, (*brief.inputs, failure_section(done))
+            number, inputs = number + 1, (*brief.inputs, *failure_sections(done))
 
     def _put_back(self, run_id: str, dispatch_id: str, folder: Path) -> str:
         """Restore a folder to its state before this dispatch, and return the tree that it replaces."""
@@ -222,10 +227,22 @@ class AgentCaller:
         killpoint("agent.put-back")
 
 
-def failure_section(done: Dispatched) -> PromptSection:
-    """Return what an agent is told about the try before: a retry without its reason fails the same way."""
-    problems = done.outcome.problems[:_TOLD] or (done.outcome.status.value,)
-    return PromptSection(title="Why the call before this one failed", text="\n".join(map(one_line, problems)))
+def failure_sections(done: Dispatched) -> tuple[PromptSection, ...]:
+    """Return what an agent is told about the try before: why it failed, and the answer that was refused."""
+    outcome = done.outcome
+    problems = outcome.problems[:_TOLD] or (outcome.status.value,)
+    why = PromptSection(title="Why the call before this one failed", text="\n".join(map(one_line, problems)))
+    if outcome.status is not OutcomeStatus.INVALID_ANSWER:
+        return (why,)
+    return (why, *text_section("The answer that was refused", _shortened(outcome.raw_text)))
+
+
+def _shortened(text: str) -> str:
+    """Return a text, or its beginning and its end if it is too long: an answer comes last."""
+    if len(text) <= _REFUSED:
+        return text
+    half = _REFUSED // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters are left out here]\n{text[-half:]}"
 
 
 def _must_be_undone(role: Role, done: Dispatched) -> bool:

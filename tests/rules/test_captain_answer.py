@@ -1,0 +1,103 @@
+"""A captain's answer agrees with itself, or every place where it does not is named."""
+
+from typing import Any
+
+import pytest
+
+from fairwitness.contracts.catalog import entry_of
+from fairwitness.contracts.common.problems import spell_path
+from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.rules.validation import fits_shape, problems_in
+from support.fixtures import value_of
+
+ENTRY = entry_of("forge-captain-return")
+
+
+def places(value: Any) -> list[str]:
+    """Where the problems of an answer are."""
+    return [spell_path(problem.where) for problem in problems_in(value, ENTRY, strict=True)]
+
+
+def _plan() -> dict[str, Any]:
+    value: dict[str, Any] = value_of("004/captain-return.json")
+    return value
+
+
+def _extension() -> dict[str, Any]:
+    value = _plan()
+    del value["dag"]
+    value["overlay"] = value_of("004/dag-overlay.json")
+    value["tasks"][0] |= {"id": "task-006", "dependencies": ["task-001"]}
+    return value
+
+
+@pytest.mark.req("F9")
+def test_an_extension_of_the_plan_counts_its_edges_as_dependencies() -> None:
+    value = _extension()
+    assert [node.id for node in CaptainReturn.model_validate(value).nodes] == ["task-006"]
+    assert places(value) == []
+    value["tasks"][0]["dependencies"] = []
+    assert places(value) == ["tasks[0].dependencies"]
+
+
+@pytest.mark.req("F9")
+def test_a_rejected_change_request_brings_nothing() -> None:
+    alone = {"specs": [], "tasks": [], "rejected": "task-002 covers it", "assumptions": [], "open_questions": []}
+    assert CaptainReturn.model_validate(alone).nodes == ()
+    assert places(alone) == []
+    assert places(alone | {"specs": [{"name": "a", "body": "b"}]}) == ["rejected"]
+
+
+@pytest.mark.req("F9")
+def test_a_captain_gives_exactly_one_kind_of_answer() -> None:
+    value = _plan()
+    assert places(value) == []
+    assert places(value | {"overlay": value_of("004/dag-overlay.json")}) == ["dag"]
+    assert places({**value, "dag": None, "tasks": []}) == ["dag"]
+
+
+@pytest.mark.req("F9")
+def test_every_task_of_the_graph_is_described_and_none_has_begun() -> None:
+    value = _plan()
+    first, node = value["tasks"][0], value["dag"]["nodes"][0]
+    begun = first | {"branch": "forge/task-001/attempt-1", "status": "RUNNING"}
+    assert places(value | {"tasks": [begun]}) == ["tasks[0].status", "tasks[0]"]
+    assert places(value | {"tasks": [first | {"attemptId": 2}]}) == ["tasks[0]"]
+    assert places(value | {"tasks": []}) == ["dag.nodes[0].id"]
+    assert places(value | {"tasks": [first, first]}) == ["tasks[1].id"]
+    node["status"] = "DONE"
+    assert places(value) == ["dag.nodes[0].status"]
+
+
+@pytest.mark.req("F3", "F9")
+def test_faults_of_every_kind_are_named_at_once() -> None:
+    """A fault of a graph that only repeats its tasks is placed at the task, which the captain wrote."""
+    value = _plan()
+    first, node = value["tasks"][0], value["dag"]["nodes"][0]
+    value["tasks"].append(first | {"id": "task-404"})
+    first["type"] = 1 if node["agentType"] != 1 else 2
+    first["dependencies"] = node["dependencies"] = ["task-777"]
+    value["dag"]["metadata"]["totalTasks"] = 99
+    value["rejected"] = "and this is not worth it"
+    assert places(value) == [
+        "dag",
+        "rejected",
+        "tasks[0].type",
+        "tasks[1].id",
+        "tasks[0].dependencies[0]",
+        "dag.metadata.totalTasks",
+    ]
+    assert fits_shape(value, ENTRY)
+
+
+@pytest.mark.req("F3", "F9")
+def test_what_cannot_be_read_does_not_hide_the_faults_of_the_graph() -> None:
+    value = _plan()
+    del value["tasks"][0]["title"]
+    value["dag"]["nodes"][0]["dependencies"] = ["task-777"]
+    value["dag"]["metadata"]["totalTasks"] = 99
+    assert places(value) == ["tasks[0].title", "dag.nodes[0].dependencies[0]", "dag.metadata.totalTasks"]
+    assert not fits_shape(value, ENTRY)
+    value["dag"] = {}
+    assert {place.partition(".")[0] for place in places(value)} == {"tasks[0]", "dag"}
+    assert places("a plan") == ["(document)"]
