@@ -281,3 +281,14 @@ def test_what_the_rules_and_the_check_object_to_is_told_at_once_and_a_refused_su
     assert outcome.status is OutcomeStatus.INVALID_ANSWER
     assert outcome.raw_text.startswith("Done.\n\n{")
     assert f'"recommendation": "{GOOD["recommendation"]}"' in outcome.raw_text
+
+
+@pytest.mark.req("X3")
+def test_a_submission_that_is_nested_without_end_is_an_invalid_answer(tmp_path: Path) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    backend = Talker([AgentTurn("Done.", Stop.DONE, USED, submitted=deep)] * 2)
+    outcome = driven(backend, job(tmp_path))
+    assert (outcome.status, outcome.raw_text) == (OutcomeStatus.INVALID_ANSWER, "Done.")
+    assert outcome.problems == ("the submitted answer is nested deeper than 64 levels",)

@@ -208,7 +208,11 @@ def _words(turn: AgentTurn, status: OutcomeStatus) -> str:
     """Return the last text of an agent, with the answer that it submitted if that was not accepted."""
     if turn.submitted is None or status is OutcomeStatus.OK:
         return turn.text
-    return f"{turn.text}\n\n{json.dumps(redact_values(turn.submitted), ensure_ascii=False, indent=1)}".strip()
+    try:
+        submitted = json.dumps(redact_values(turn.submitted), ensure_ascii=False, indent=1)
+    except RecursionError:  # nested too deep to be shown; the problem says so
+        return turn.text
+    return f"{turn.text}\n\n{submitted}".strip()
 
 
 def _said(error: FairWitnessError) -> str:
