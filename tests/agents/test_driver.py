@@ -23,6 +23,7 @@ from fairwitness.contracts.agents.dispatch import (
     Usage,
     UsageSource,
 )
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.errors import NotReady, UsageError
 
@@ -112,8 +113,8 @@ def test_a_bad_answer_is_asked_for_once_more_with_what_is_wrong(tmp_path: Path) 
 
 @pytest.mark.req("X3")
 def test_an_answer_that_fits_its_contract_and_cannot_be_used_is_asked_for_once_more(tmp_path: Path) -> None:
-    async def objects(answer: dict[str, Any]) -> tuple[str, ...]:
-        return () if answer["notes"] == "mended" else ("notes: `python3 -c` cannot be run",)
+    async def objects(answer: Contract) -> tuple[str, ...]:
+        return () if answer.plain()["notes"] == "mended" else ("notes: `python3 -c` cannot be run",)
 
     mended = {**GOOD, "notes": "mended"}
     backend = Talker([said(GOOD), said(mended)])
@@ -269,8 +270,8 @@ def test_what_the_rules_and_the_check_object_to_is_told_at_once_and_a_refused_su
     """The check runs although the rules object, and not where the answer has not the shape of its contract."""
     seen: list[str] = []
 
-    async def objects(answer: dict[str, Any]) -> tuple[str, ...]:
-        seen.append(str(answer["recommendation"]))
+    async def objects(answer: Contract) -> tuple[str, ...]:
+        seen.append(str(answer.plain()["recommendation"]))
         return ("notes: `make verify` cannot be run",)
 
     shapeless = {**GOOD, "concerns": "none"}

@@ -7,7 +7,7 @@ import pytest
 from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.problems import spell_path
 from fairwitness.contracts.forge.returns import CaptainReturn
-from fairwitness.rules.validation import fits_shape, problems_in
+from fairwitness.rules.validation import problems_in, validated
 from support.fixtures import value_of
 
 ENTRY = entry_of("forge-captain-return")
@@ -87,7 +87,7 @@ def test_faults_of_every_kind_are_named_at_once() -> None:
         "tasks[0].dependencies[0]",
         "dag.metadata.totalTasks",
     ]
-    assert fits_shape(value, ENTRY)
+    assert isinstance(validated(value, ENTRY, strict=True).document, CaptainReturn)
 
 
 @pytest.mark.req("F3", "F9")
@@ -97,7 +97,7 @@ def test_what_cannot_be_read_does_not_hide_the_faults_of_the_graph() -> None:
     value["dag"]["nodes"][0]["dependencies"] = ["task-777"]
     value["dag"]["metadata"]["totalTasks"] = 99
     assert places(value) == ["tasks[0].title", "dag.nodes[0].dependencies[0]", "dag.metadata.totalTasks"]
-    assert not fits_shape(value, ENTRY)
+    assert validated(value, ENTRY, strict=True).document is None
     value["dag"] = {}
     assert {place.partition(".")[0] for place in places(value)} == {"tasks[0]", "dag"}
     assert places("a plan") == ["(document)"]

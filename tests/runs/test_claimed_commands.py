@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.autopilot.returns import ExecutorReturn
+from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, VerifierReturn
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.tools import Role, Scope
 from fairwitness.runs.shared.claimed_commands import claim_check
 from support.fixtures import value_of
@@ -12,6 +15,11 @@ from support.fixtures import value_of
 EXECUTED = value_of("003/filled-executor-return.json")
 CHECKED = value_of("003/filled-mini-verifier-return.json")
 VERIFIED = value_of("003/filled-verifier-return.json")
+SHAPES: dict[Role, type[Contract]] = {
+    Role.EXECUTOR: ExecutorReturn,
+    Role.MINI_VERIFIER: MiniVerifierReturn,
+    Role.PHASE_VERIFIER: VerifierReturn,
+}
 LIE = "make test -> 400 passed"
 LOOKED = "ls src -> a.py"
 
@@ -20,7 +28,7 @@ def objections(role: Role, answer: dict[str, Any]) -> tuple[str, ...]:
     brief = Brief(
         dispatch_id="d", run_id="run-1", role=role, instance="d", task="Do it.", parameters={}, inputs=(), scope=Scope()
     )
-    return claim_check(brief)(answer, ())
+    return claim_check(brief)(SHAPES.get(role, VerifierReturn).model_validate(answer), ())
 
 
 @pytest.mark.req("A3", "A20")
@@ -42,4 +50,4 @@ def test_an_executor_is_held_to_the_commands_of_its_tasks(extra: Any) -> None:
 
 
 def test_other_roles_are_not_asked_what_they_ran() -> None:
-    assert objections(Role.RATER, {"commands_run": [LIE]}) == ()
+    assert objections(Role.RATER, VERIFIED | {"commands_run": [LIE]}) == ()

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fairwitness.contracts.catalog import entry_of
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.problems import ProblemLevel, spell_path
 from fairwitness.contracts.common.vocabulary import CompletionStatus
 from fairwitness.errors import BadDocument
@@ -19,7 +20,7 @@ from fairwitness.kit.limits import CHECKED
 from fairwitness.kit.redaction import redact_values
 from fairwitness.kit.text import visible
 from fairwitness.rules.derived_fields import fill, with_derived
-from fairwitness.rules.validation import fits_shape, problems_in
+from fairwitness.rules.validation import validated
 
 MOST_TEXT = 1 << 20
 """Characters at the end of a text that are searched."""
@@ -42,8 +43,8 @@ class ReadAnswer(NamedTuple):
 
     value: dict[str, Any] | None
     problems: tuple[str, ...]
-    has_shape: bool = False
-    """Whether it has the shape of its contract, so that further checks can read it."""
+    document: Contract | None = None
+    """It as its contract, for further checks; None if it has not its shape."""
 
 
 class _Block(NamedTuple):
@@ -63,13 +64,13 @@ def read_answer(
     if found.value is None:
         return ReadAnswer(None, (found.problem,))
     value = with_derived(contract, with_known(redact_values(found.value), known))
+    document, found_problems = validated(value, entry_of(contract), strict=True)
     problems = tuple(
         visible(f"{spell_path(problem.where)}: expected {problem.expected}, found {problem.found}")
-        for problem in problems_in(value, entry_of(contract), strict=True)
+        for problem in found_problems
         if problem.level is ProblemLevel.ERROR
     )
-    has_shape = not problems or fits_shape(value, entry_of(contract))
-    return ReadAnswer(value, (*problems, *_status_problems(value, statuses)), has_shape)
+    return ReadAnswer(value, (*problems, *_status_problems(value, statuses)), document)
 
 
 def _submitted(value: Mapping[str, Any]) -> FoundAnswer:

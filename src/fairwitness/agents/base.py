@@ -15,23 +15,24 @@ from fairwitness.agents.toolset.toolbox import Toolbox
 from fairwitness.contracts.agents.dispatch import Brief, DispatchLimits, Happening, Kind, Probe, Stop, Usage
 from fairwitness.contracts.agents.model import ApiDialect
 from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.rules.provider_faults import ModelTrouble
 from fairwitness.sandbox.runner import Runner
 
 OnHappening = Callable[[Happening], None]
-AnswerCheck = Callable[[dict[str, Any]], tuple[str, ...]]
+AnswerCheck = Callable[[Contract], tuple[str, ...]]
 """Returns what is wrong with an answer that has the shape of its contract, such as a command that cannot be run."""
-AwaitedCheck = Callable[[dict[str, Any]], Awaitable[tuple[str, ...]]]
+AwaitedCheck = Callable[[Contract], Awaitable[tuple[str, ...]]]
 """An `AnswerCheck` that does not block the event loop."""
 
 
-def no_objection(_answer: dict[str, Any]) -> tuple[str, ...]:
+def no_objection(_answer: Contract) -> tuple[str, ...]:
     """Object to nothing."""
     return ()
 
 
-async def no_awaited_objection(_answer: dict[str, Any]) -> tuple[str, ...]:
+async def no_awaited_objection(_answer: Contract) -> tuple[str, ...]:
     """Object to nothing."""
     return ()
 

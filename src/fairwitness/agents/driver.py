@@ -138,8 +138,8 @@ async def _ask(session: Session, job: AgentJob, talk: _Conversation) -> _Ending:
             return _by_model(trouble, talk) if trouble is not None and is_named else _not_done(turn)
         brief = job.brief
         talk.read = read_answer(turn.text, turn.submitted, job.form.name, brief.known, job.spec.statuses)
-        if talk.read.has_shape and talk.read.value is not None:  # all problems are told at once
-            talk.read = talk.read._replace(problems=(*talk.read.problems, *await job.check(talk.read.value)))
+        if talk.read.document is not None:  # all problems are told at once
+            talk.read = talk.read._replace(problems=(*talk.read.problems, *await job.check(talk.read.document)))
         if not talk.read.problems:
             return OutcomeStatus.OK, None, ()
         if trouble is not None:

@@ -6,7 +6,7 @@ are too many problems to list, the first are listed and the rest are counted.
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -177,24 +177,30 @@ def adapter(entry: CatalogEntry) -> TypeAdapter[Any]:
     return TypeAdapter(entry.shape)
 
 
-def fits_shape(value: Any, entry: CatalogEntry) -> bool:
-    """Return whether a plain value has the shape of a contract, whatever the rules say about it."""
-    try:
-        adapter(entry).validate_python(value)
-    except ValidationError:
-        return False
-    return True
+class Validated(NamedTuple):
+    """A document as its contract, and everything wrong with it."""
+
+    document: Any
+    """None if the value has not the shape of the contract, whatever the rules say about it."""
+    problems: tuple[Problem, ...]
 
 
-def problems_in(value: Any, entry: CatalogEntry, *, strict: bool) -> tuple[Problem, ...]:
-    """Everything wrong with a plain value: what its schema refuses, and what the rules say about what they can read."""
+def validated(value: Any, entry: CatalogEntry, *, strict: bool) -> Validated:
+    """Return a plain value as its contract, with what its schema refuses and what the rules say about the rest."""
+    document = None
     try:
-        problems = document_problems(adapter(entry).validate_python(value))
+        document = adapter(entry).validate_python(value)
+        problems = document_problems(document)
         if not strict:
             problems = tuple(problem.model_copy(update={"level": ProblemLevel.WARNING}) for problem in problems)
     except ValidationError as error:
         problems = (*_contract_problems(value, entry, error), *_graph_problems(value, entry))
-    return (*problems, *_version_warnings(value))
+    return Validated(document, (*problems, *_version_warnings(value)))
+
+
+def problems_in(value: Any, entry: CatalogEntry, *, strict: bool) -> tuple[Problem, ...]:
+    """Return everything wrong with a plain value."""
+    return validated(value, entry, strict=strict).problems
 
 
 def _contract_problems(value: Any, entry: CatalogEntry, error: ValidationError) -> tuple[Problem, ...]:

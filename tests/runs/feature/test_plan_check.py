@@ -10,6 +10,7 @@ import pytest
 
 from fairwitness.contracts.agents.dispatch import Brief
 from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.feature.plan import PlanOutput
 from fairwitness.kit import yaml_text
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps
 from fairwitness.runs.feature.plan_check import with_plan_check
@@ -44,7 +45,7 @@ def objections(run: PaperRun, folder: Path, answer: dict[str, Any], *, has_base:
     shared: DispatchContext = run._caller.context
     _, equipped = with_plan_check(context, run._verify_deps)(brief, shared, deps)
     assert replace(equipped, check=deps.check) == deps, "nothing else is changed"
-    return equipped.check(answer)
+    return equipped.check(PlanOutput.model_validate(answer))
 
 
 def write_tasks(folder: Path, criterion: str | None = None) -> Path:

@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from fairwitness.agents.base import AgentJob, AnswerForm, OnHappening
 from fairwitness.agents.driver import DispatchCut, drive
@@ -31,6 +31,7 @@ from fairwitness.contracts.agents.dispatch import (
     Usage,
 )
 from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.budgets import OverBudget
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
@@ -121,11 +122,11 @@ async def driven(
         opened += happening.kind is Kind.RESULT and happening.ok is True and shows_files(happening.tool or "")
         tell(happening)
 
-    def objections(answer: dict[str, Any]) -> tuple[str, ...]:
+    def objections(answer: Contract) -> tuple[str, ...]:
         unread = (UNREAD,) if is_unread(parts.spec.role, opened, deps.probe.tier) else ()
         return (*unread, *deps.check(answer), *deps.claims(answer, parts.tools.ran))
 
-    async def check(answer: dict[str, Any]) -> tuple[str, ...]:
+    async def check(answer: Contract) -> tuple[str, ...]:
         return await run_blocking(objections, answer)  # a check may read files and run git
 
     job = AgentJob(

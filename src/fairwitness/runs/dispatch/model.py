@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from fairwitness.agents.base import (
     AnswerCheck,
@@ -124,11 +124,11 @@ class DispatchContext:
     stored_contents: StoredContents = field(default_factory=StoredContents)
 
 
-ClaimCheck = Callable[[dict[str, Any], tuple[str, ...]], tuple[str, ...]]
+ClaimCheck = Callable[[Contract, tuple[str, ...]], tuple[str, ...]]
 """Returns what is wrong with an answer, given the commands that ran in its dispatch."""
 
 
-def no_claims(_answer: dict[str, Any], _ran: tuple[str, ...]) -> tuple[str, ...]:
+def no_claims(_answer: Contract, _ran: tuple[str, ...]) -> tuple[str, ...]:
     """Object to nothing."""
     return ()
 

@@ -5,7 +5,6 @@ The planner that erred is asked again in the same session; neither a new dispatc
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fairwitness.agents.base import AnswerCheck
 from fairwitness.contracts.agents.dispatch import Brief, PromptSection
@@ -17,7 +16,7 @@ from fairwitness.runs.dispatch import DispatchContext, DispatchDeps
 from fairwitness.runs.feature.answers import checked_plan
 from fairwitness.runs.feature.context import FeatureContext
 from fairwitness.runs.feature.tasks import writes_of
-from fairwitness.runs.shared.agent_calls import Equip
+from fairwitness.runs.shared.agent_calls import Equip, check_of
 from fairwitness.runs.shared.sections import list_section
 from fairwitness.verify.subject import VerifyDeps
 from fairwitness.verify.tree_view import TreeView, checks_at
@@ -42,14 +41,13 @@ def with_plan_check(context: FeatureContext, verify_deps: VerifyDeps) -> Equip:
 
 
 def _check(context: FeatureContext, verify_deps: VerifyDeps, folder: Path, base_tree: str) -> AnswerCheck:
-    def objections(answer: dict[str, Any]) -> tuple[str, ...]:
-        output = PlanOutput.model_validate(answer)
+    def objections(output: PlanOutput) -> tuple[str, ...]:
         if output.completion.status is not CompletionStatus.DONE:
             return ()
         tasks, problems = checked_plan(context, output, context.shadow.take(folder, base_tree).tree)
         return (*problems, *_unrunnable(tasks, verify_deps, base_tree))
 
-    return objections
+    return check_of(PlanOutput, objections)
 
 
 def _coming(document: TaskDocument) -> set[str]:

@@ -4,8 +4,8 @@ The gates that decide about the run also decide whether an attempt is merged. Th
 an agent says.
 """
 
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.gates import Blocked
@@ -50,7 +50,11 @@ class TaskImplementer:
         """Call the implementer, and again after a transient failure; each try starts with the same files."""
         brief = await run_blocking(self._brief, order, prepared, _id(Step.IMPLEMENT, order))
         position = _position(Step.IMPLEMENT, order)
-        equip = with_check(self._objections) if order.node == FIX_NODE and order.conflict is None else None
+        equip = (
+            with_check(ImplementationReport, self._objections)
+            if order.node == FIX_NODE and order.conflict is None
+            else None
+        )
         done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered, equip=equip)
         if done.outcome.status is OutcomeStatus.OK and order.conflict is None:
             await run_blocking(store, self._context, Role.IMPLEMENTER, order.node, done)
@@ -68,8 +72,8 @@ class TaskImplementer:
         """Return the findings that the fix has to answer."""
         return open_findings(self._context, ReviewScope.CODE)
 
-    def _objections(self, answer: dict[str, Any]) -> tuple[str, ...]:
-        return answer_problems(self._found(), ImplementationReport.model_validate(answer))
+    def _objections(self, answer: ImplementationReport) -> tuple[str, ...]:
+        return answer_problems(self._found(), answer)
 
     def _before(self, order: AttemptOrder, prepared: AttemptStart) -> tuple[PromptSection, ...]:
         """Return what is known of the attempt before this one, and the conflicts that this one starts with."""
@@ -159,10 +163,8 @@ class FeatureGraphRunner(ExclusiveTargetGraph):
             )
         )
 
-        def objections(answer: dict[str, Any]) -> tuple[str, ...]:
-            return evidence.objections(attempt, document, VerificationReport.model_validate(answer))
-
-        position, equip = _position(Step.VERIFY, order), with_check(objections)
+        equip = with_check(VerificationReport, partial(evidence.objections, attempt, document))
+        position = _position(Step.VERIFY, order)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, id_of=_numbered, equip=equip)
         report = done.answer(VerificationReport)
         if report is not None:

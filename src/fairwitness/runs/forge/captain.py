@@ -1,7 +1,7 @@
 """Calls the captain for plans and for answers to change requests; a call that ended is not repeated."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from fairwitness.contracts.common.problems import Problem, spell_path
 from fairwitness.contracts.forge.events import RunFailed
@@ -60,14 +60,13 @@ class ForgeCaptain:
         assert order is not None
         base = order.base_commit
 
-        def objections(plain: dict[str, Any]) -> tuple[str, ...]:
-            answer = CaptainReturn.model_validate(plain)
+        def objections(answer: CaptainReturn) -> tuple[str, ...]:
             found = () if answer.dag is None else plan_problems(plan_of(answer), self._layout)
             return _texts((*found, *self._criteria.plan_problems(answer.tasks, base)))
 
         brief = await run_blocking(self._briefs.plan, _dispatch_id(number, try_), number)
         position = DispatchPosition(PLAN, dispatch_count=number)
-        return await self._caller.ask_at(brief, position, base, equip=with_check(objections))
+        return await self._caller.ask_at(brief, position, base, equip=with_check(CaptainReturn, objections))
 
     def _propose(self, plan: ForgePlan) -> None:
         """Write the files before the event: a reader of the proposal finds them, and edits are not overwritten."""
@@ -113,13 +112,12 @@ class ForgeCaptain:
         brief = await run_blocking(self._briefs.replan, f"{request_instance(cr_id)}-{round_}", cr_id)
         tip = await run_blocking(self._log.last_tip)
 
-        def objections(plain: dict[str, Any]) -> tuple[str, ...]:
-            answer = CaptainReturn.model_validate(plain)
+        def objections(answer: CaptainReturn) -> tuple[str, ...]:
             found = unfit(self._log, cr_id, answer)
             return _texts((*found, *self._criteria.plan_problems(answer.tasks, tip)))
 
         position = DispatchPosition(REPLAN, dispatch_count=round_)
-        done = await self._caller.ask_at(brief, position, tip, equip=with_check(objections))
+        done = await self._caller.ask_at(brief, position, tip, equip=with_check(CaptainReturn, objections))
         answer = done.answer(CaptainReturn)
         if answer is None:
             await run_blocking(give_up, self._log, cr_id, f"the captain gave no answer: {_problems_of(done)[0]}")

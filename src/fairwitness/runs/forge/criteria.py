@@ -7,14 +7,13 @@ test, or a command of a criterion, that fails on the files that the attempt bega
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairwitness.contracts.common.criteria import CriterionJudgement
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.feature.facts import ChangedFile
 from fairwitness.contracts.feature.implementation import TaskType
 from fairwitness.contracts.forge.documents import ForgeTask, Walkthrough, WalkthroughStatus
-from fairwitness.contracts.forge.returns import WorkerReturn
 from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Candidate, MergeMember
 from fairwitness.contracts.verify.report import Side
 from fairwitness.errors import BadDocument
@@ -158,14 +157,11 @@ class TaskCriteria:
         said = walkthrough_of(self._log, member.node, member.attempt)
         return () if task is None else _evidence(task, said)
 
-    def objections(
-        self, order: AttemptOrder, prepared: AttemptStart, now: str, answer: Mapping[str, Any]
-    ) -> tuple[str, ...]:
+    def objections(self, order: AttemptOrder, prepared: AttemptStart, now: str, said: Walkthrough) -> tuple[str, ...]:
         """Return why criteria cannot be judged by what a worker answered; it is then asked again.
 
         `now` is the tree of its worktree.
         """
-        said = WorkerReturn.model_validate(answer).walkthrough
         if said.status is not WalkthroughStatus.COMPLETED:
             return ()
         start = self._tree(prepared.start)

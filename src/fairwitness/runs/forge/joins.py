@@ -5,7 +5,6 @@ drops a task's work fails; a run whose target lacks the work of a merged task is
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 from fairwitness.contracts.forge.dag import NodeState, NodeType
 from fairwitness.contracts.forge.documents import WalkthroughStatus
@@ -45,16 +44,15 @@ class Joins:
         return (*stray_changes(changed, prepared.conflicts, fixes), *self._lost(self.members(order, prepared), tree))
 
     def objections(
-        self, order: AttemptOrder, prepared: AttemptStart, tree: str, answer: dict[str, Any]
+        self, order: AttemptOrder, prepared: AttemptStart, tree: str, answer: WorkerReturn | RefineryReturn
     ) -> tuple[str, ...]:
         """Return why the answer of a refinery or of a conflict's helper is not taken; it is then asked again."""
         fixes: tuple[str, ...] = ()
-        if order.conflict is None:
-            said = RefineryReturn.model_validate(answer)
-            fixes = tuple(each.path for each in said.fixes)
-            if said.unmerged or said.failing_tests:
+        if isinstance(answer, RefineryReturn):
+            fixes = tuple(each.path for each in answer.fixes)
+            if answer.unmerged or answer.failing_tests:
                 return ()  # it says itself that it is not done
-        elif WorkerReturn.model_validate(answer).walkthrough.status is not WalkthroughStatus.COMPLETED:
+        elif answer.walkthrough.status is not WalkthroughStatus.COMPLETED:
             return ()
         return self.problems(order, prepared, tree, fixes)
 

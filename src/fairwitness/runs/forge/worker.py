@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.ids import attempt_branch
 from fairwitness.contracts.common.tools import Role, Scope, Tool
 from fairwitness.contracts.forge.dag import DagNode, NodeType
@@ -92,14 +92,14 @@ class ForgeWorker:
             equipped = replace(deps, sources={**deps.sources, **given}, check=objections)
             return self._beside(brief, context, wanted), equipped
 
-        def objections(answer: dict[str, Any]) -> tuple[str, ...]:
+        def objections(said: Contract) -> tuple[str, ...]:
+            assert isinstance(said, WorkerReturn | RefineryReturn)
             tree = self._seen.tree_in(folder, prepared)
             joined: tuple[str, ...] = ()
             if role is Role.REFINERY or order.conflict is not None:
-                joined = self._joins.objections(order, prepared, tree, answer)
-            said = (RefineryReturn if role is Role.REFINERY else WorkerReturn).model_validate(answer)
+                joined = self._joins.objections(order, prepared, tree, said)
             refuted = () if order.conflict is not None else self._seen.objections(prepared, tree, said)
-            return (*joined, *refuted, *self._criteria.objections(order, prepared, tree, answer))
+            return (*joined, *refuted, *self._criteria.objections(order, prepared, tree, said.walkthrough))
 
         position = DispatchPosition(STEP, task=order.node, attempt=order.attempt)
         done = await self._caller.ask_in(brief, position, folder, prepared.base, equip=equip)

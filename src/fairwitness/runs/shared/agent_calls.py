@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from fairwitness.agents.base import AnswerCheck
 from fairwitness.agents.roles import ROLES
 from fairwitness.agents.toolset.plain import one_line
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
 from fairwitness.contracts.agents.role import RoleSpec
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.evidence import Observation
 from fairwitness.contracts.common.policy import RetryPolicy
 from fairwitness.contracts.common.tools import POLICIES, Role
@@ -33,6 +34,8 @@ from fairwitness.runs.shared.claimed_commands import claim_check
 from fairwitness.runs.shared.read_only_worktrees import ReadOnlyWorktrees
 from fairwitness.runs.shared.sections import text_section
 
+C = TypeVar("C", bound=Contract)
+
 PUT_BACK: Final = "put-back"
 _FINAL = frozenset({OutcomeStatus.OVER_BUDGET, OutcomeStatus.CANCELLED})
 _TOLD = 20
@@ -48,11 +51,21 @@ Equip = Callable[[Brief, DispatchContext, DispatchDeps], tuple[DispatchContext, 
 """Adds a workflow's own tools and records to one try of a call."""
 
 
-def with_check(check: AnswerCheck) -> Equip:
-    """Return what lets a check object to an agent's answer; the agent is then asked again once."""
+def check_of(shape: type[C], check: Callable[[C], tuple[str, ...]]) -> AnswerCheck:
+    """Return the check of answers of this shape, the only ones that its role can give."""
+
+    def checked(answer: Contract) -> tuple[str, ...]:
+        assert isinstance(answer, shape)
+        return check(answer)
+
+    return checked
+
+
+def with_check(shape: type[C], check: Callable[[C], tuple[str, ...]]) -> Equip:
+    """Return what lets a check object to an agent's answer of this shape; the agent is then asked again once."""
 
     def equip(_brief: Brief, context: DispatchContext, deps: DispatchDeps) -> tuple[DispatchContext, DispatchDeps]:
-        return context, replace(deps, check=check)
+        return context, replace(deps, check=check_of(shape, check))
 
     return equip
 

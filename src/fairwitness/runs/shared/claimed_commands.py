@@ -1,11 +1,16 @@
 """Compares the commands that an agent's answer names with those that ran in its own dispatch."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fairwitness.contracts.agents.dispatch import Brief
+from fairwitness.contracts.common.base import Contract
 from fairwitness.contracts.common.tools import Role
 from fairwitness.runs.dispatch.model import ClaimCheck, no_claims
+
+if TYPE_CHECKING:  # autopilot's contracts, which other runs do not load
+    from fairwitness.contracts.autopilot.returns import ExecutorReturn
+    from fairwitness.contracts.autopilot.verification import MiniVerifierReturn, VerifierReturn
 
 
 def claim_check(brief: Brief) -> ClaimCheck:
@@ -21,34 +26,24 @@ def claim_check(brief: Brief) -> ClaimCheck:
     # a script in a diff is not run because of that
     shown = "\n".join(box.text for box in brief.inputs if not box.title.startswith("The change"))
 
-    def objections(answer: dict[str, Any], ran: tuple[str, ...]) -> tuple[str, ...]:
+    def objections(answer: Contract, ran: tuple[str, ...]) -> tuple[str, ...]:
         found = unrun_claims(tuple(claims(answer)), ran, shown)
         return tuple(f"{each}; run it, or leave it out" for each in found)
 
     return objections
 
 
-def _of_executor(answer: dict[str, Any]) -> Iterator[str]:
-    from fairwitness.contracts.autopilot.returns import ExecutorReturn
-
-    yield from (claim for each in ExecutorReturn.model_validate(answer).evidence for claim in each.commands_run)
+def _of_executor(answer: "ExecutorReturn") -> Iterator[str]:
+    yield from (claim for each in answer.evidence for claim in each.commands_run)
 
 
-def _of_mini_verifier(answer: dict[str, Any]) -> Iterator[str]:
-    from fairwitness.contracts.autopilot.verification import MiniVerifierReturn
-
-    yield from MiniVerifierReturn.model_validate(answer).commands_run
+def _of_verifier(answer: "MiniVerifierReturn | VerifierReturn") -> Iterator[str]:
+    yield from answer.commands_run
 
 
-def _of_verifier(answer: dict[str, Any]) -> Iterator[str]:
-    from fairwitness.contracts.autopilot.verification import VerifierReturn
-
-    yield from VerifierReturn.model_validate(answer).commands_run
-
-
-_CLAIMS: Final[Mapping[Role, Callable[[dict[str, Any]], Iterator[str]]]] = {
+_CLAIMS: Final[Mapping[Role, Callable[[Any], Iterator[str]]]] = {
     Role.EXECUTOR: _of_executor,
-    Role.MINI_VERIFIER: _of_mini_verifier,
+    Role.MINI_VERIFIER: _of_verifier,
     Role.PHASE_VERIFIER: _of_verifier,
 }
 """The roles that run commands and say how they ended; an answer may have further fields, which say nothing here."""
