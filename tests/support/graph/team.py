@@ -152,7 +152,9 @@ def _answer(role: Role, calls: Calls) -> dict[str, Any]:
         "confidence": 0.9,
         "time_spent_minutes": 1,
         "files_changed": [
-            {"path": args["path"], "reason": "the task asks for it"} for _, args in calls if "path" in args
+            {"path": args["path"], "reason": "the task asks for it"}
+            for call, args in calls
+            if "path" in args and (call, args) not in _SLOWLY  # that file is removed again
         ],
         "body": "".join(f"## {title}\n\nNothing more to say.\n\n" for title in _SECTIONS),
     }

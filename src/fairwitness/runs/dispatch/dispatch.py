@@ -13,6 +13,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from fairwitness.agents.base import AgentJob, AnswerForm, OnHappening
@@ -36,6 +37,7 @@ from fairwitness.contracts.common.budgets import OverBudget
 from fairwitness.contracts.common.decisions import ErrorCause
 from fairwitness.contracts.common.evidence import SandboxTier
 from fairwitness.errors import DiskRefused, ProviderAway, UsageError
+from fairwitness.kit.disk_watch import DiskWatch
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.budgets import sized, spelled_refusal
 from fairwitness.rules.review import UNREAD, is_unread, shows_files
@@ -105,8 +107,31 @@ def _telling(deps: DispatchDeps, transcript: Transcript) -> OnHappening:
     return tell
 
 
+class _Stopwatch:
+    """The seconds spent inside it, up to now; what the harness does meanwhile is not the agent's time."""
+
+    def __init__(self) -> None:
+        self._spent, self._since = 0.0, float("inf")
+
+    @property
+    def seconds(self) -> float:
+        return self._spent + max(0.0, time.monotonic() - self._since)
+
+    def __enter__(self) -> None:
+        self._since = time.monotonic()
+
+    def __exit__(self, *_error: object) -> None:
+        self._spent, self._since = self.seconds, float("inf")
+
+
 async def driven(
-    deps: DispatchDeps, parts: JobParts, connection: ModelConnection, *, stop: asyncio.Event | None, cut: DispatchCut
+    deps: DispatchDeps,
+    parts: JobParts,
+    connection: ModelConnection,
+    disk: DiskWatch,
+    *,
+    stop: asyncio.Event | None,
+    cut: DispatchCut,
 ) -> DispatchOutcome:
     """Run the driver and return its outcome, with the usage that was counted nearest to the model."""
     if deps.probe.tier in _WEAK and deps.runner.tier is not SandboxTier.NAMESPACES:
@@ -126,8 +151,11 @@ async def driven(
         unread = (UNREAD,) if is_unread(parts.spec.role, opened, deps.probe.tier) else ()
         return (*unread, *deps.check(answer), *deps.claims(answer, parts.tools.ran))
 
+    checking = _Stopwatch()
+
     async def check(answer: Contract) -> tuple[str, ...]:
-        return await run_blocking(objections, answer)  # a check may read files and run git
+        with checking:  # it may read files and run git: the answer is paid, so a full disk is waited for
+            return await _outlast_disk(disk, partial(run_blocking, objections, answer))
 
     job = AgentJob(
         spec=parts.spec,
@@ -142,7 +170,7 @@ async def driven(
         on_happening=on_happening,
         began=time.monotonic(),
         check=check,
-        waited=connection.waited,
+        waited=lambda: connection.waited() + checking.seconds,
         trouble=connection.trouble,
     )
     outcome = await drive(deps.backend, job, stop=stop, cut=cut)
@@ -248,7 +276,7 @@ async def _called(
                 return begins
             killpoint("dispatch.started")
             job = JobParts(spec, brief, prompt, form, tools, transcript)
-            outcome = await driven(deps, job, connection, stop=stop, cut=cut)
+            outcome = await driven(deps, job, connection, context.disk, stop=stop, cut=cut)
             killpoint("dispatch.driven")
     finally:
         await tools.close()
@@ -258,7 +286,7 @@ async def _called(
         mark = await asyncio.to_thread(stat_mark, deps.worktree)
         await asyncio.to_thread(slot.arrived, said, transcript.content(), begins.history.tries, mark)
 
-    await _outlast_disk(context, arrived)
+    await _outlast_disk(context.disk, arrived)
     killpoint("dispatch.answered")
     return begins
 
@@ -298,7 +326,7 @@ async def _recorded(
 
     found = slot.audit
     if found is None:
-        found = await _outlast_disk(context, audited)
+        found = await _outlast_disk(context.disk, audited)
         killpoint("dispatch.audited")
         slot.audited(found)
     dispatched = Dispatched(
@@ -308,7 +336,7 @@ async def _recorded(
         byproducts=found.byproducts,
         start_tree=started.snapshot.tree,
         tree=found.tree,
-        transcript=await _outlast_disk(context, kept),
+        transcript=await _outlast_disk(context.disk, kept),
         adopted=is_adopted,
     )
     killpoint("dispatch.kept")
@@ -317,24 +345,24 @@ async def _recorded(
     async def written() -> None:
         await run_blocking(write, context, brief, position, started, dispatched, agent=deps.probe.name)
 
-    await _outlast_disk(context, written)
+    await _outlast_disk(context.disk, written)
     return dispatched
 
 
 T = TypeVar("T")
 
 
-async def _outlast_disk(context: DispatchContext, work: Callable[[], Awaitable[T]]) -> T:
+async def _outlast_disk(disk: DiskWatch, work: Callable[[], Awaitable[T]]) -> T:
     """Do work that can be repeated, again after a disk refused it and is well again."""
     unexplained = 0
     while True:
         try:
             return await work()
         except Exception as error:
-            if not context.disk.excuses(error, unexplained):
+            if not disk.excuses(error, unexplained):
                 raise
-            unexplained += context.disk.trouble() is None
-        await context.disk.wait()
+            unexplained += disk.trouble() is None
+        await disk.wait()
 
 
 def _judged(outcome: DispatchOutcome, found: Audit) -> DispatchOutcome:
