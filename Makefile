@@ -49,7 +49,7 @@ slice: setup ## run a tenth of the sweeps, chosen by the commit (5 min); SLICE=3
 	  --timeout=900 -q || { echo "slice $(SLICE) failed; repeat it with: make slice SLICE=$(SLICE)" >&2; exit 1; }
 
 costs: setup ## measure what tests cost, one case of each function, and write tests/costs.json (30 min)
-	FAIRWITNESS_COSTS=1 $(BIN)/pytest -n 2 -q -p no:randomly --timeout=1800
+	FAIRWITNESS_COSTS=1 $(BIN)/pytest -n 2 -q -p no:randomly --dist loadfile --timeout=1800
 	$(BIN)/python scripts/costs.py
 
 sweep: setup ## run every case of every family except the kill and fault sweeps (an hour)

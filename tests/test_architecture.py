@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import architecture
@@ -40,6 +41,7 @@ def test_every_package_opens_with_a_sentence(package: str) -> None:
     assert docstring.splitlines()[0].endswith(".")
 
 
+@pytest.mark.width("full")
 def test_every_module_says_what_lives_in_it() -> None:
     silent = [
         str(path.relative_to(ROOT))
@@ -104,6 +106,7 @@ def test_the_remark_about_refs_in_the_closing_block_loads_no_contracts() -> None
     assert [name for name in loaded if name == "pydantic" or name.startswith("fairwitness.contracts")] == []
 
 
+@pytest.mark.width("full")
 def test_what_only_agents_need_is_loaded_only_when_one_is_asked(tmp_path: Path) -> None:
     heavy = {"pydantic_ai", "acp", "starlette", "uvicorn", "httpx", "httpx2", "openai", "anthropic", "google.genai"}
     for arguments in (("--help",), ("agents", "list"), ("agents", "show", "judge"), ("doctor",)):
@@ -125,11 +128,12 @@ def test_no_tree_of_others_is_walked_by_a_function_that_recurses() -> None:
     assert found == [], "use kit.folder_trees: a command may leave more nested folders than Python's stack is deep"
 
 
-ONE_IMPORTER_MODULES = 128
+ONE_IMPORTER_MODULES = 126
 HOMONYM_CLASSES = 0
-"""May only fall: lower them when you merge or rename."""
+"""May only fall: lower them when you merge or rename. A rule is a module of its own, whoever asks it."""
 
 
+@cache
 def _sources() -> dict[str, ast.Module]:
     """Every module of the package by its dotted name; the demo's repositories are data."""
     return {
@@ -155,6 +159,7 @@ def test_resuming_a_feature_run_loads_no_other_workflow() -> None:
     assert [name for name in told.stdout.split() if name.startswith((*others, *later, *libraries))] == []
 
 
+@pytest.mark.width("full")
 def test_fewer_modules_have_a_single_importer_than_before() -> None:
     sources = _sources()
     importers: dict[str, set[str]] = {name: set() for name in sources}
@@ -165,10 +170,12 @@ def test_fewer_modules_have_a_single_importer_than_before() -> None:
                     inner = f"{node.module}.{alias.name}"
                     importers.setdefault(inner if inner in sources else node.module, set()).add(name)
     packages = {name for name in sources if any(other.startswith(f"{name}.") for other in sources)}
-    single = [name for name in sources if len(importers[name]) == 1 and name not in packages]
+    rules = tuple(name for name in sources if name.startswith("fairwitness.rules."))
+    single = [name for name in sources if len(importers[name]) == 1 and name not in {*packages, *rules}]
     assert len(single) <= ONE_IMPORTER_MODULES
 
 
+@pytest.mark.width("full")
 def test_fewer_class_names_are_used_twice_than_before() -> None:
     classes = Counter(node.name for tree in _sources().values() for node in tree.body if isinstance(node, ast.ClassDef))
     assert sum(count > 1 for count in classes.values()) <= HOMONYM_CLASSES

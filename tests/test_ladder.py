@@ -34,6 +34,11 @@ def test_plain(): ...
 """
 
 
+SHARED = """
+def test_first(): ...
+
+def test_second(): ...
+"""
 COSTS = {"test_many": 0.7, "test_dear": 4.0, "test_dear_and_wanted": 40.0}
 CHOOSE = f"""
 COSTS = {COSTS}
@@ -52,6 +57,7 @@ options = ["--collect-only", "-q", "-n", "0", "-p", "no:randomly", "-p", "no:cac
 assert pytest.main(options, plugins=[keep]) == 0
 ladder.SECONDS.update({ladder.Width.SAMPLE: 1.5, ladder.Width.FULL: 4.0})
 ladder.COSTS.update({f"test_cases.py::{name}": cost for name, cost in COSTS.items()})
+ladder.COSTS["test_shared.py"] = 6.0
 widths = {width.value: ladder.choose(keep.items, width=width, number=None) for width in ladder.Width}
 slices = {str(number): ladder.choose(keep.items, number=number) for number in range(ladder.SLICES)}
 families = {item.nodeid.partition("[")[0] for item in keep.items}
@@ -66,6 +72,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What every width and every slice takes of `CASES`."""
     folder = tmp_path_factory.mktemp("ladder")
     (folder / "test_cases.py").write_text(CASES)
+    (folder / "test_shared.py").write_text(SHARED)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = family\n  width\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FAIRWITNESS_")}
     environment["PYTHONPATH"] = str(ROOT / "tests")
@@ -84,10 +91,23 @@ def test_a_sample_takes_a_few_of_each_family_and_nothing_long(chosen: dict[str, 
     }
 
 
+def test_a_costly_fixture_counts_for_the_tests_that_share_it(chosen: dict[str, list[str]]) -> None:
+    assert not {"test_first", "test_second"} & set(chosen["sample"]), "3 seconds each are more than a sample spends"
+    assert {"test_first", "test_second"} <= set(chosen["full"])
+
+
 def test_the_full_width_takes_more_of_each_family(chosen: dict[str, list[str]]) -> None:
     taken = chosen["full"]
     assert sum(name.startswith("test_many") for name in taken) == 5
-    others = {"test_few[1]", "test_wide", "test_plain", "test_dear", "test_dear_and_wanted"}
+    others = {
+        "test_few[1]",
+        "test_wide",
+        "test_plain",
+        "test_dear",
+        "test_dear_and_wanted",
+        "test_first",
+        "test_second",
+    }
     assert {name for name in taken if not name.startswith("test_many")} == others
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from support import ladder
 
-_SHARED = [0.0]
-"""Seconds that the present test spent on fixtures it shares."""
+_SHARED = {"file": 0.0, "session": 0.0}
+"""Seconds that the present test spent on fixtures that it shares with its file, and with all tests."""
 
 
 @pytest.hookimpl(trylast=True)  # after the order was shuffled: a slice has an order of its own
@@ -31,10 +31,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
     """Write down the seconds of a test when costs are measured."""
-    began, _SHARED[0] = time.monotonic(), 0.0
+    began = time.monotonic()
+    _SHARED.update(file=0.0, session=0.0)
     result = yield
     if ladder.IS_MEASURING:
-        ladder.write_cost(item, time.monotonic() - began - _SHARED[0])
+        ladder.write_cost(item, time.monotonic() - began - sum(_SHARED.values()), _SHARED["file"])
     return result
 
 
@@ -43,8 +44,11 @@ def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Count the seconds of a fixture that other tests use as well; the first of them does not pay for all."""
-    began, before = time.monotonic(), _SHARED[0]
+    began, before = time.monotonic(), dict(_SHARED)
     result = yield
-    if fixturedef.scope != "function":
-        _SHARED[0] = before + time.monotonic() - began  # fixtures that this one asked for are within its time
+    if fixturedef.scope == "session":
+        _SHARED.update(before, session=before["session"] + time.monotonic() - began)
+    elif fixturedef.scope != "function":  # fixtures that this one asked for are within its time
+        within = _SHARED["session"] - before["session"]
+        _SHARED["file"] = before["file"] + time.monotonic() - began - within
     return result

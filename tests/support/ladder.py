@@ -4,17 +4,18 @@
 divided by ten: CI runs one slice per landing, chosen by the commit, and each slice holds cases of every family.
 
 What a run leaves out follows from what tests cost. `tests/costs.json`, written by `make costs`, holds the seconds that
-a case of each test function takes, if it is not cheap, without the fixtures that it shares with others. A sample spends
-at most `SECONDS[SAMPLE]` on a function, the full width `SECONDS[FULL]`: cases beyond that are left out, and a function
-of which not one case fits is left to the next width. A mark `@pytest.mark.width("sample")`, `("full")` or `("sweep")`
-on a test or a case decides instead.
+a case of each test function takes, if it is not cheap, and those of the fixtures that the tests of a file share, which
+are divided among its functions. A sample spends at most `SECONDS[SAMPLE]` on a function, the full width
+`SECONDS[FULL]`: cases beyond that are left out, and a function of which not one case fits is left to the next width. A
+mark `@pytest.mark.width("sample")`, `("full")` or `("sweep")` on a test or a case decides instead.
 """
 
 import json
 import os
 import time
 import zlib
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,8 +50,8 @@ SLICE = _asked_slice()
 WIDTH = Width.SWEEP if SLICE else Width(os.environ.get("FAIRWITNESS_WIDTH", "sample"))
 IS_MEASURING = "FAIRWITNESS_COSTS" in os.environ
 """Set by `make costs`: one case of every test function, without a limit."""
-SWEEP = WIDTH is Width.SWEEP
-"""True where a test that loops over cases itself should loop over all of them."""
+SWEEP = WIDTH is Width.SWEEP and SLICE is None
+"""True where a test that loops over cases itself should loop over all of them; a slice has no time for that."""
 SECONDS = {Width.SAMPLE: 0.5, Width.FULL: 2.5}
 """Seconds that a run spends on one test function at the most."""
 CHEAP = 0.02
@@ -60,12 +61,13 @@ _ORDER = list(Width)
 _STARTED = time.monotonic()
 
 
-def write_cost(item: pytest.Item, seconds: float) -> None:
-    """Append what a case cost to the measurements of this process."""
+def write_cost(item: pytest.Item, seconds: float, shared: float) -> None:
+    """Append what a case cost, and the fixtures that it shares with its file, to the measurements of this process."""
     folder = COSTS_FILE.parents[1] / ".costs"
     folder.mkdir(exist_ok=True)
     with (folder / f"{os.getpid()}.jsonl").open("a") as log:
-        log.write(json.dumps([item.nodeid.partition("[")[0], round(seconds, 3)]) + "\n")
+        for name, cost in ((item.nodeid.partition("[")[0], seconds), (_file(item.nodeid), shared)):
+            log.write(json.dumps([name, round(cost, 3)]) + "\n")
 
 
 def widened(every: Iterable[Any], few: Collection[Any]) -> list[Any]:
@@ -89,7 +91,9 @@ def choose(
         taken = _slice(items, number)
         kept = set(map(id, taken))
     else:
-        kept = {id(item) for family in _families(items) for item in _taken(family, width)}
+        families = _families(items)
+        shared = _shared(families)
+        kept = {id(item) for family in families for item in _taken(family, width, shared)}
         taken = [item for item in items if id(item) in kept]
     return taken, [item for item in items if id(item) not in kept]
 
@@ -98,12 +102,17 @@ def dearest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     """Return the tests with the files that take longest in front, so that no process ends long after the others."""
     files: dict[str, list[pytest.Item]] = {}
     for item in items:
-        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+        files.setdefault(_file(item.nodeid), []).append(item)
     return [item for tests in sorted(files.values(), key=_seconds, reverse=True) for item in tests]
 
 
 def _seconds(items: list[pytest.Item]) -> float:
-    return sum(COSTS.get(item.nodeid.partition("[")[0], CHEAP) for item in items)
+    fixtures = COSTS.get(_file(items[0].nodeid), 0.0)
+    return fixtures + sum(COSTS.get(item.nodeid.partition("[")[0], CHEAP) for item in items)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
 
 
 def is_out_of_time() -> bool:
@@ -119,14 +128,22 @@ def _families(items: Iterable[pytest.Item]) -> list[list[pytest.Item]]:
     return [sorted(cases, key=lambda item: item.nodeid) for _, cases in sorted(families.items())]
 
 
-def _taken(family: list[pytest.Item], width: Width) -> list[pytest.Item]:
+def _shared(families: list[list[pytest.Item]]) -> dict[str, float]:
+    """Return for each file with costly fixtures the part that each of its test functions bears."""
+    sizes = Counter(_file(_name(family)) for family in families)
+    return {file: COSTS[file] / size for file, size in sizes.items() if file in COSTS}
+
+
+def _taken(family: list[pytest.Item], width: Width, shared: Mapping[str, float]) -> list[pytest.Item]:
     marked = [(item, _narrowest(item)) for item in family]
     always = [item for item, narrowest in marked if narrowest and _ORDER.index(width) >= _ORDER.index(narrowest)]
     free = [item for item, narrowest in marked if narrowest is None]
     if width is Width.SWEEP:
         return always + free
-    cost = COSTS.get(_name(family), 0.0)
-    return always + (spread(free, int(SECONDS[width] / cost)) if cost else free)
+    cost, fixtures = COSTS.get(_name(family), 0.0), shared.get(_file(_name(family)), 0.0)
+    if fixtures > SECONDS[width]:
+        return always
+    return always + (spread(free, int((SECONDS[width] - fixtures) / cost)) if cost else free)
 
 
 def _narrowest(item: pytest.Item) -> Width | None:
@@ -148,9 +165,10 @@ def _slice(items: Iterable[pytest.Item], number: int) -> list[pytest.Item]:
 
     A slice that runs out of time has run its own tenth of the families by then, so ten slices cover them all.
     """
-    ranked = []
-    for family in _families(items):
-        wide = set(map(id, _taken(family, Width.FULL)))
+    ranked, families = [], _families(items)
+    shared = _shared(families)
+    for family in families:
+        wide = set(map(id, _taken(family, Width.FULL, shared)))
         left = [item for item in family if id(item) not in wide]
         if not left:
             continue
