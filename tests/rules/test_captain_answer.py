@@ -7,6 +7,7 @@ import pytest
 from fairwitness.contracts.catalog import entry_of
 from fairwitness.contracts.common.problems import spell_path
 from fairwitness.contracts.forge.returns import CaptainReturn
+from fairwitness.rules.derived_fields import with_derived
 from fairwitness.rules.validation import problems_in, validated
 from support.fixtures import value_of
 
@@ -101,3 +102,55 @@ def test_what_cannot_be_read_does_not_hide_the_faults_of_the_graph() -> None:
     value["dag"] = {}
     assert {place.partition(".")[0] for place in places(value)} == {"tasks[0]", "dag"}
     assert places("a plan") == ["(document)"]
+
+
+def _writing(*tasks: tuple[str, list[str] | None, list[str]]) -> dict[str, Any]:
+    """A plan of tasks, each with what it writes and what it waits for; its graph is derived."""
+    value = _plan()
+    documents = [
+        value["tasks"][0] | {"id": name, "dependencies": waits} | ({} if writes is None else {"writes": writes})
+        for name, writes, waits in tasks
+    ]
+    del value["dag"]["metadata"]["totalTasks"], value["dag"]["metadata"]["totalRefineries"]
+    return with_derived("forge-captain-return", value | {"tasks": documents, "dag": value["dag"] | {"nodes": []}})
+
+
+@pytest.mark.req("F3", "F9")
+@pytest.mark.parametrize(
+    ("tasks", "found"),
+    [
+        ((("a", ["src/*.py"], []), ("b", ["docs/**", "src/b.py"], [])), ["tasks[1].writes"]),
+        ((("a", ["src/*.py"], ["b"]), ("b", ["src/b.py"], [])), []),
+        ((("a", ["src/**"], []), ("b", None, ["a"]), ("c", ["src/c.py"], ["b"])), []),
+        ((("a", ["src/**"], []), ("b", ["docs/**"], []), ("c", ["**/*.md"], ["a"])), ["tasks[2].writes"]),
+        ((("a", ["src/a.py"], []), ("b", ["src/b.py"], []), ("c", None, [])), []),
+        ((("a", ["x"], ["b"]), ("b", ["x"], ["a"])), ["dag.nodes"]),
+    ],
+    ids=["at once", "one after the other", "over another", "a glob", "apart", "a ring"],
+)
+def test_tasks_that_may_run_at_the_same_time_do_not_write_the_same_files(tasks: Any, found: list[str]) -> None:
+    assert places(_writing(*tasks)) == found
+
+
+@pytest.mark.req("F3", "F9")
+def test_tasks_that_a_refinery_joins_may_write_the_same_files() -> None:
+    value = _writing(("a", ["src/*.py"], []), ("b", ["src/b.py"], []), ("c", ["src/b.py"], []))
+    join = {"id": "r", "type": "refinery", "agentType": "refinery", "dependencies": ["a", "b"], "status": "PENDING"}
+    value["dag"]["nodes"].append(join)
+    value["dag"]["metadata"]["totalRefineries"] = 1
+    found = problems_in(value, ENTRY, strict=True)
+    assert [(each.where, each.expected.partition(",")[0]) for each in found] == [
+        (("tasks", 2, "writes"), "other files than a"),
+        (("tasks", 2, "writes"), "other files than b"),
+    ]
+
+
+@pytest.mark.req("F3", "F9")
+def test_a_task_and_its_node_write_the_same_files() -> None:
+    value = _writing(("a", ["src/a.py"], []), ("b", [], []))
+    assert places(value) == []
+    value["dag"]["nodes"][0]["metadata"] = {"writes": ["src/b.py"]}
+    assert places(value) == ["tasks[0].writes"]
+    value["dag"]["nodes"][0]["metadata"] = None
+    (problem,) = problems_in(value, ENTRY, strict=True)
+    assert (problem.expected, problem.found) == ("those of its node, `metadata.writes`: none", "src/a.py")

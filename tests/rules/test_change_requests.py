@@ -214,3 +214,20 @@ def test_the_next_number_is_new_and_higher_than_all(taken: list[str]) -> None:
     assert new not in taken
     assert all(int(new[3:]) > int(name[3:]) for name in taken)
     assert next_number([]) == "cr-001"
+
+
+@pytest.mark.req("F5", "F9")
+def test_an_added_task_writes_no_file_of_a_task_that_may_run_beside_it() -> None:
+    mine = {"writes": ["src/a.py"]}
+    graph = dag()
+    graph = graph.model_copy(
+        update={"nodes": tuple(each.model_copy(update={"metadata": mine}) for each in graph.nodes)}
+    )
+    said = answer(("d",))
+    assert said.overlay is not None
+    (new,) = said.overlay.addedNodes
+    overlay = said.overlay.model_copy(update={"addedNodes": (new.model_copy(update={"metadata": mine}),)})
+    said = said.model_copy(update={"overlay": overlay})
+    places = [each.where for each in extension_problems(said, "cr-001", graph, status(a="MERGED"), {})]
+    assert places == [("tasks", 0, "writes"), ("tasks", 0, "writes")]  # b and c; a is over
+    assert extension_problems(said, "cr-001", graph, status(a="MERGED", b="MERGED", c="MERGED"), {}) == ()

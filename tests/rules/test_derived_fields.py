@@ -95,6 +95,37 @@ def test_counts_of_an_audit_a_phase_plan_and_a_graph() -> None:
     assert {node["status"] for node in dag["nodes"]} == {"PENDING"}
 
 
+@pytest.mark.req("F3", "F9")
+@pytest.mark.parametrize(("place", "name"), [("dag", "nodes"), ("overlay", "addedNodes")])
+def test_the_nodes_of_a_graph_follow_from_its_tasks_and_the_rest_are_refineries(place: str, name: str) -> None:
+    tasks = [
+        {"id": "task-001", "type": 1, "dependencies": [], "writes": ["src/a.py"]},
+        {"id": "task-002", "type": "task", "dependencies": ["task-001"]},
+        {"id": "task-003", "type": 3, "dependencies": ["task-002"]},
+        {"id": "refinery-002", "type": "refinery"},
+        {"id": ["no", "name"]},
+    ]
+    drawn = [{"id": "refinery-001", "dependencies": ["task-003"]}, {"id": "task-003", "agentType": 2}, "no node"]
+    filled = with_derived("forge-captain-return", {"tasks": tasks, place: {name: drawn}})
+    *nodes, last = [node for node in filled[place][name] if node != "no node"]
+    assert [(node["id"], node["type"], node["agentType"], node["dependencies"]) for node in nodes] == [
+        ("refinery-001", "refinery", "refinery", ["task-003"]),
+        ("task-003", "task", 2, ["task-002"]),  # what the captain wrote is kept, and its rule refuses it
+        ("task-001", "task", 1, []),
+        ("task-002", "task", 2, ["task-001"]),
+    ]
+    assert (last["type"], last["agentType"], last["dependencies"]) == ("refinery", "refinery", [])
+    assert [node.get("metadata") for node in nodes] == [None, None, {"writes": ["src/a.py"]}, None]
+    assert {node["status"] for node in nodes} == {"PENDING"}
+
+
+def test_a_graph_that_is_no_list_is_left_for_its_contract_to_refuse() -> None:
+    tasks = [{"id": "task-001", "type": 1, "dependencies": []}]
+    filled = with_derived("forge-captain-return", {"tasks": tasks, "dag": {"nodes": "none"}, "overlay": {}})
+    assert filled["dag"]["nodes"] == "none"
+    assert [node["id"] for node in filled["overlay"]["addedNodes"]] == ["task-001"]
+
+
 def test_what_is_left_out_on_purpose_stays_out() -> None:
     rejected = with_derived("forge-captain-return", {"rejected": "not worth it", "dag": None})
     assert rejected == {"rejected": "not worth it", "dag": None}

@@ -354,7 +354,7 @@ def _forge() -> tuple[CatalogEntry, ...]:
             ForgeTask,
             "markdown",
             ("dependencies", "estimated_complexity", "attemptId"),
-            version="1.1",
+            version="1.2",
         ),
         CatalogEntry("forge-subtask", "forge", Subtask, "markdown", ("parent_task", "assigned_agent", "type")),
         CatalogEntry(
@@ -369,7 +369,7 @@ def _forge() -> tuple[CatalogEntry, ...]:
             "forge-change-request", "forge", ChangeRequest, "markdown", ("emitted_by", "affected_tasks", "reason")
         ),
         CatalogEntry(
-            "forge-captain-return", "forge", CaptainReturn, "json", ("specs", "tasks", "assumptions"), version="1.1"
+            "forge-captain-return", "forge", CaptainReturn, "json", ("specs", "tasks", "assumptions"), version="1.2"
         ),
         CatalogEntry(
             "forge-worker-return",

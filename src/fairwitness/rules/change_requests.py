@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from fairwitness.contracts.common.problems import Problem
-from fairwitness.contracts.forge.dag import Dag, DagOverlay
+from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.contracts.forge.status import DagStatus
-from fairwitness.rules.dag import overlay_problems
+from fairwitness.rules.captain_answer import overlapping_writes
+from fairwitness.rules.dag import apply_overlay, overlay_problems
 
 
 class RequestDecision(StrEnum):
@@ -76,8 +77,13 @@ def extension_problems(
         *_about_another(overlay, cr_id),
         *_sealed(answer, sealed),
         *_unreached(overlay),
-        *overlay_problems(dag, overlay, status),
+        *(overlay_problems(dag, overlay, status) or _written_twice(answer, dag, overlay, status)),
     )
+
+
+def _written_twice(answer: CaptainReturn, dag: Dag, overlay: DagOverlay, status: DagStatus) -> tuple[Problem, ...]:
+    over = {name for name, node in status.nodes.items() if node.status is NodeState.MERGED}
+    return tuple(overlapping_writes(apply_overlay(dag, overlay).nodes, answer.tasks, over))
 
 
 def _about_another(overlay: DagOverlay, cr_id: str) -> Iterator[Problem]:

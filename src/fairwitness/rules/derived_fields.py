@@ -44,6 +44,8 @@ def with_derived(contract: str, answer: Mapping[str, Any]) -> dict[str, Any]:
     {'issues': [{'severity': 'warning'}], 'blocker_count': 0, 'warning_count': 1}
     """
     whole = copy.deepcopy(dict(answer))
+    if contract == _CAPTAIN:
+        _add_task_nodes(whole)
     for way, derive in _table(contract).items():
         fill(whole, way, derive(whole), only_missing=True)
     if contract in _BY_TOOL:
@@ -140,6 +142,39 @@ def _fixes(answer: Mapping[str, Any]) -> Any:
     return answer.get("fixes", [])
 
 
+_CAPTAIN = "forge-captain-return"
+
+
+def _add_task_nodes(answer: dict[str, Any]) -> None:
+    """Complete the graph of a captain's answer: the nodes of tasks follow from the tasks."""
+    tasks = {task["id"]: task for task in _entries(answer, "tasks") if isinstance(task.get("id"), str)}
+    for place, name in (("dag", "nodes"), ("overlay", "addedNodes")):
+        graph = answer.get(place)
+        if not isinstance(graph, dict) or not isinstance(graph.setdefault(name, []), list):
+            continue
+        written = [_with_task(node, tasks) for node in graph[name]]
+        known = {node.get("id") for node in written if isinstance(node, dict)}
+        graph[name] = [*written, *(_task_node(task) for key, task in tasks.items() if key not in known)]
+
+
+def _with_task(node: Any, tasks: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return a node with what follows from its task; what the captain wrote is kept."""
+    name = node.get("id") if isinstance(node, dict) else None
+    return {**_task_node(tasks[name]), **node} if isinstance(name, str) and name in tasks else node
+
+
+def _task_node(task: Mapping[str, Any]) -> dict[str, Any]:
+    kind = task.get("type")
+    node = {
+        "id": task["id"],
+        "type": "refinery" if kind == "refinery" else "task",
+        "agentType": _NORMAL_WORK if kind == "task" else kind,
+        "dependencies": copy.deepcopy(task.get("dependencies", [])),
+    }
+    return node if task.get("writes") is None else {**node, "metadata": {"writes": copy.deepcopy(task["writes"])}}
+
+
+_NORMAL_WORK = 2
 _TASKS = f"{_PAYLOAD}.tasks"
 _AFTER = f"{_PAYLOAD}.findings"
 _DERIVED: Mapping[str, Mapping[str, Derive]] = {
@@ -176,13 +211,18 @@ _DERIVED: Mapping[str, Mapping[str, Derive]] = {
         "aggregate.gaps_found": _audited(status="gap"),
     },
     "autopilot-rating-return": {"scorecard[].max_score": _always(10.0)},
-    "forge-captain-return": {
+    _CAPTAIN: {
         "tasks[].status": _always("PENDING"),
         "tasks[].branch": _always(None),
         "tasks[].attemptId": _always(None),
+        # nodes of tasks follow from the tasks; what is left are refineries
+        "dag.nodes[].type": _always("refinery"),
+        "dag.nodes[].agentType": _always("refinery"),
         "dag.nodes[].status": _always("PENDING"),
         "dag.metadata.totalTasks": _count("dag.nodes", type="task"),
         "dag.metadata.totalRefineries": _count("dag.nodes", type="refinery"),
+        "overlay.addedNodes[].type": _always("refinery"),
+        "overlay.addedNodes[].agentType": _always("refinery"),
         "overlay.addedNodes[].status": _always("PENDING"),
     },
     "forge-refinery-return": {

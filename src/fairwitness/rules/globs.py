@@ -45,3 +45,47 @@ def covers(pattern: Sequence[str], path: Sequence[str], *, fits: Callable[[str, 
             reached = {at + 1 for at in reached if at < len(path) and fits(segment, path[at])}
     named = sum(segment != ANY for segment in pattern)
     return len(path) in reached and not (pattern[-1] == ANY and len(path) <= named)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether some path fits both patterns.
+
+    >>> overlap("src/*.py", "src/a.*"), overlap("src/**", "src"), overlap("docs/**", "**/a.md"), overlap("a.py", "b.py")
+    (True, False, True, False)
+    """
+
+    def agree(left: str, right: str) -> bool:
+        return _meet(left, right, "*", _same)
+
+    return any(_meet(left, right, ANY, agree) for left in _spelled(one) for right in _spelled(other))
+
+
+def _spelled(pattern: str) -> list[list[str]]:
+    """The segments of a pattern; one that ends with `**` stands for at least one folder or file at one of its `**`."""
+    segments = pattern.split("/")
+    if segments[-1] != ANY:
+        return [segments]
+    return [[*segments[: at + 1], "*", *segments[at + 1 :]] for at, each in enumerate(segments) if each == ANY]
+
+
+def _same(left: str, right: str) -> bool:
+    return left == right or "?" in (left, right)
+
+
+def _meet(one: Sequence[str], other: Sequence[str], many: str, agree: Callable[[str, str], bool]) -> bool:
+    """Whether two sequences stand for a common one; `many` in either stands for any number of entries."""
+    reached = {0}
+    for left in (*one, None):
+        for at, right in enumerate(other):
+            if at in reached and (right == many or left == many):
+                reached.add(at + 1)
+        if left is None:
+            break
+        steps = {at + 1 for at in reached if left != many and at < len(other) and _fit(left, other[at], many, agree)}
+        stays = {at for at in reached if left == many or (at < len(other) and other[at] == many)}
+        reached = steps | stays
+    return len(other) in reached
+
+
+def _fit(left: str, right: str, many: str, agree: Callable[[str, str], bool]) -> bool:
+    return right != many and agree(left, right)

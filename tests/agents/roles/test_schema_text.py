@@ -133,8 +133,6 @@ _FOLLOWS = {
     ("phase-verifier", "pass"),
     ("rater", "score_band"),
     ("captain", "tasks[].type"),
-    ("captain", "dag.nodes[].type"),
-    ("captain", "dag.nodes[].agentType"),
     ("refinery", "walkthrough.status"),
     ("intake", "infeasible"),
     ("intake", "infeasible_because"),

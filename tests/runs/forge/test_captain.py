@@ -17,11 +17,12 @@ from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.forge.events import ForgeRunResumed
 from fairwitness.contracts.graph.forge_order import ForgeTable
 from fairwitness.errors import UsageError
+from fairwitness.rules.captain_answer import writes_of
 from fairwitness.rules.next_forge_move import ForgeMoveKind, next_move
 from fairwitness.runs.forge.change_requests import request_of, request_state
 from fairwitness.runs.forge.log import NOBODY
 from fairwitness.runs.forge.plan_files import approve, read_plan, write_plan
-from runs.forge.planroom import ADA, RUN, PlanRoom, added, as_plan, node, planned, rejected
+from runs.forge.planroom import ADA, RUN, WAITS, PlanRoom, added, as_plan, node, planned, rejected, task
 
 AUTONOMOUS = ApprovalMode.AUTONOMOUS
 
@@ -164,6 +165,25 @@ def test_a_plan_with_faults_of_four_kinds_comes_back_once_with_all_of_them(conte
     ):
         assert fault in again
     assert context.types() == ["plan.proposed"]
+
+
+@pytest.mark.req("F3", "F9")
+def test_a_captain_writes_tasks_and_refineries_and_the_graph_follows(context: PlanRoom) -> None:
+    plan = planned(tasks=[task("task-001", writes=["till/**"]), task("task-002", "task-001")])
+    plan["dag"] = {"nodes": [{"id": "refinery-001", "dependencies": ["task-001", "task-002"]}]}
+    crowded = planned(tasks=[task("task-001", writes=["till/**"]), task("task-002", writes=["till/sum.py"])])
+    crowded["dag"] = {"nodes": []}
+    context.script("captain-1", crowded, plan)
+    context.plan()
+    first, again = context.prompts("captain-1")
+    for unasked in ("`dag.nodes[].type`", "`dag.nodes[].agentType`", "`dag.nodes[].metadata`", "`dag.metadata`"):
+        assert unasked not in first
+    assert "other files than task-001, which may run at the same time, or a refinery that joins both" in again
+    proposal = context.log.proposal()
+    assert proposal is not None
+    assert {node.id: node.dependencies for node in proposal.dag.nodes} == WAITS
+    assert {node.id: writes_of(node) for node in proposal.dag.nodes}["task-001"] == ("till/**",)
+    assert "writes:\n- till/**" in context.path("tasks", "task-001.md").read_text()
 
 
 @pytest.mark.req("F3", "F9")

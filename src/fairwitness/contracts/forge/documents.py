@@ -44,6 +44,8 @@ class ForgeTask(AgentDocument):
     """The commands or tests that must pass for single criteria; the worker names those of the others."""
     test_waiver: Maybe[Text] = None
     """Why the task needs no new test; it counts only if a person approves the plan."""
+    writes: Maybe[tuple[RelPath, ...]] = None
+    """Globs of the files that the task may write (`src/*.py`, `docs/**`), its tests included; without it, any file."""
     estimated_complexity: TaskComplexity
     status: NodeState
     branch: GitRef | None

@@ -20,6 +20,7 @@ from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import spell
 from fairwitness.kit.text import bounded
 from fairwitness.ledger.record import Record
+from fairwitness.rules.captain_answer import writes_of
 from fairwitness.rules.helper_limits import ROLE_OF
 from fairwitness.rules.retry_material import FailureCause, Material, causes_of
 from fairwitness.runs.dispatch import DispatchContext, DispatchDeps, Dispatched, DispatchPosition
@@ -121,8 +122,7 @@ class ForgeWorker:
         raise UsageError(f"there is no node {name}", next_step=f"fairwitness dag show {self._log.run_id}")
 
     def _brief(self, order: AttemptOrder, prepared: AttemptStart, node: DagNode, role: Role, instance: str) -> Brief:
-        declared = (node.metadata or {}).get("writes")
-        writes = tuple(map(str, declared)) if isinstance(declared, list) else EVERYTHING
+        declared = writes_of(node)
         return Brief(
             dispatch_id=instance,
             run_id=order.run_id,
@@ -131,7 +131,7 @@ class ForgeWorker:
             task=_SOLVE if order.conflict is not None else f"Carry out {order.node}.",
             parameters={"task_id": order.node},
             inputs=tuple(self._inputs(order, prepared, node, role)),
-            scope=Scope(writes=writes),
+            scope=Scope(writes=EVERYTHING if declared is None else declared),
             known={
                 "walkthrough.task_id": order.node,
                 "walkthrough.branch": order.branch,
