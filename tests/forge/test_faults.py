@@ -14,6 +14,7 @@ from fairwitness.app.run_records.forge import retry
 from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import Layer, OutcomeStatus
 from fairwitness.contracts.common.tools import Role
+from fairwitness.contracts.graph.forge_order import Decider
 from fairwitness.errors import UsageError
 from fairwitness.rules.change_requests import RequestDecision
 from fairwitness.runs.forge.change_requests import decide, emit, extend, request_of
@@ -274,6 +275,26 @@ def _request() -> Any:
     from fairwitness.contracts.forge.documents import ChangeRequest
 
     return ChangeRequest.model_validate(wanted())
+
+
+@pytest.mark.req("F4", "F9")
+@pytest.mark.parametrize(
+    ("settings", "is_autonomous", "decider"),
+    [
+        ("", False, Decider.PERSON),
+        ("", True, Decider.CAPTAIN),
+        ('\n[forge]\nchange_requests = "captain"\n', False, Decider.CAPTAIN),
+        ('\n[forge]\nchange_requests = "person"\n', True, Decider.PERSON),
+    ],
+)
+def test_an_agent_answers_change_requests_only_where_somebody_said_so(
+    tmp_path: Path, settings: str, is_autonomous: bool, decider: Decider
+) -> None:
+    run = Grounds.lay_out(tmp_path, ONE, settings=settings).begin(is_autonomous=is_autonomous)
+    with run.context() as context:
+        order = context.log.order()
+    assert order is not None
+    assert order.limits.change_requests is decider
 
 
 # --- plans that are none

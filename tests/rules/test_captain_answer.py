@@ -154,3 +154,10 @@ def test_a_task_and_its_node_write_the_same_files() -> None:
     value["dag"]["nodes"][0]["metadata"] = None
     (problem,) = problems_in(value, ENTRY, strict=True)
     assert (problem.expected, problem.found) == ("those of its node, `metadata.writes`: none", "src/a.py")
+
+
+@pytest.mark.req("F9")
+def test_a_new_plan_replaces_no_spec() -> None:
+    value = _plan()
+    value["specs"] = [{"name": "api", "body": "One call.", "replaces": "old"}]
+    assert places(value) == ["specs[0].replaces"]

@@ -231,3 +231,15 @@ def test_an_added_task_writes_no_file_of_a_task_that_may_run_beside_it() -> None
     places = [each.where for each in extension_problems(said, "cr-001", graph, status(a="MERGED"), {})]
     assert places == [("tasks", 0, "writes"), ("tasks", 0, "writes")]  # b and c; a is over
     assert extension_problems(said, "cr-001", graph, status(a="MERGED", b="MERGED", c="MERGED"), {}) == ()
+
+
+@pytest.mark.req("F5")
+def test_a_spec_replaces_one_that_exists_under_a_new_name() -> None:
+    def replaced(name: str, old: str) -> list[str]:
+        said = answer(("d",), specs={name: "As it is."})
+        (spec,) = said.specs
+        return problems(said.model_copy(update={"specs": (spec.model_copy(update={"replaces": old}),)}))
+
+    assert replaced("api-2", "api") == []
+    assert [each.partition(":")[0] for each in replaced("api-2", "nothing")] == ["specs.0.replaces"]
+    assert [each.partition(":")[0] for each in replaced("api", "api")] == ["specs.0.replaces"]

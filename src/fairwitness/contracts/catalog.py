@@ -369,7 +369,7 @@ def _forge() -> tuple[CatalogEntry, ...]:
             "forge-change-request", "forge", ChangeRequest, "markdown", ("emitted_by", "affected_tasks", "reason")
         ),
         CatalogEntry(
-            "forge-captain-return", "forge", CaptainReturn, "json", ("specs", "tasks", "assumptions"), version="1.2"
+            "forge-captain-return", "forge", CaptainReturn, "json", ("specs", "tasks", "assumptions"), version="1.3"
         ),
         CatalogEntry(
             "forge-worker-return",

@@ -95,6 +95,10 @@ def _kind_problems(answer: CaptainReturn) -> Iterator[Problem]:
     if len(said) != 1:
         found = ", ".join(said) or "none of them"
         yield Problem(where=("dag",), expected="exactly one of dag, overlay and rejected", found=found)
+    for index, spec in enumerate(answer.specs):
+        if answer.dag is not None and spec.replaces is not None:
+            where = ("specs", index, "replaces")
+            yield Problem(where=where, expected="nothing in a new plan, which holds all its specs", found=spec.replaces)
     if answer.rejected is not None and (answer.specs or answer.tasks):
         yield Problem(where=("rejected",), expected="no specs and no tasks beside it", found=answer.rejected)
 

@@ -7,11 +7,13 @@ the captain's extension does not fit, because then nothing can be applied.
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
+from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.forge.dag import Dag, DagOverlay, NodeState
 from fairwitness.contracts.forge.documents import ChangeRequestStatus
 from fairwitness.contracts.forge.returns import CaptainReturn
 from fairwitness.contracts.forge.status import DagStatus
+from fairwitness.contracts.graph.forge_order import Decider
 from fairwitness.rules.captain_answer import overlapping_writes
 from fairwitness.rules.dag import apply_overlay, overlay_problems
 
@@ -96,11 +98,26 @@ def _sealed(answer: CaptainReturn, sealed: Mapping[str, str]) -> Iterator[Proble
         if spec.name in sealed and sealed[spec.name] != spec.body:
             where = ("specs", index, "name")
             yield Problem(where=where, expected="a new name, since existing specifications are sealed", found=spec.name)
+        if spec.replaces is not None and (spec.replaces not in sealed or spec.name in sealed):
+            where = ("specs", index, "replaces")
+            expected = "an existing specification, replaced by one with a new name"
+            yield Problem(where=where, expected=expected, found=spec.replaces)
 
 
 def _unreached(overlay: DagOverlay) -> Iterator[Problem]:
     if not overlay.addedNodes and not overlay.addedEdges:
         yield Problem(where=("overlay",), expected="at least one node or edge", found="nothing")
+
+
+def usual_decider(mode: ApprovalMode) -> Decider:
+    """Return who answers change requests if the settings do not say: an agent only where no person takes part.
+
+    Refinery and captain are often the same model, which would approve its own request.
+
+    >>> usual_decider(ApprovalMode.INTERACTIVE).value, usual_decider(ApprovalMode.AUTONOMOUS).value
+    ('person', 'captain')
+    """
+    return Decider.CAPTAIN if mode is ApprovalMode.AUTONOMOUS else Decider.PERSON
 
 
 def next_number(taken: Iterable[str]) -> str:

@@ -13,16 +13,20 @@ import pytest
 
 from fairwitness.contracts.common.approvals import ApprovalMode
 from fairwitness.contracts.forge.dag import DagOverlay
-from fairwitness.contracts.forge.documents import ChangeRequestStatus
+from fairwitness.contracts.forge.documents import ChangeRequestStatus, Walkthrough
 from fairwitness.contracts.forge.events import ForgeRunResumed
 from fairwitness.contracts.graph.forge_order import ForgeTable
+from fairwitness.contracts.graph.orders import AttemptOrder
 from fairwitness.errors import UsageError
 from fairwitness.rules.captain_answer import writes_of
 from fairwitness.rules.next_forge_move import ForgeMoveKind, next_move
 from fairwitness.runs.forge.change_requests import request_of, request_state
+from fairwitness.runs.forge.helpers import spec_sections
 from fairwitness.runs.forge.log import NOBODY
 from fairwitness.runs.forge.plan_files import approve, read_plan, write_plan
+from fairwitness.runs.forge.walkthroughs import keep_walkthrough
 from runs.forge.planroom import ADA, RUN, WAITS, PlanRoom, added, as_plan, node, planned, rejected, task
+from support.promises import sections_of
 
 AUTONOMOUS = ApprovalMode.AUTONOMOUS
 
@@ -275,12 +279,60 @@ def test_what_the_captain_adds_is_applied_and_he_sees_the_plan_that_stands(conte
     assert context.said("cr.approved")["actor"] == "captain"
     assert request_of(context.log, "cr-001").status is ChangeRequestStatus.APPLIED
     prompt = context.prompt("captain-cr-001-1")
-    for part in ("it was forgotten", '"status": "PENDING"', "One call.", "The part task-002", "`replan`"):
+    for part in (
+        "it was forgotten",
+        '"status": "PENDING"',
+        "One call.",
+        "The part task-002",
+        "`replan`",
+        "Open a shop.",
+    ):
         assert part in prompt
     assert "`dag`:" not in prompt
     head = context.ledger.head(RUN)
     context.replan()
     assert context.ledger.head(RUN) == head
+
+
+@pytest.mark.req("F4", "F9")
+def test_a_captain_that_replans_gets_what_ended_tasks_say_and_its_new_spec_replaces_the_old(context: PlanRoom) -> None:
+    context.start()
+    context.request()
+    keep_walkthrough(context.log, context.store, context.layout, attempt_of("task-001"), walkthrough(), ["till.py"])
+    more = added("task-003") | {"specs": [{"name": "api-2", "body": "# Two calls\n", "replaces": "api"}]}
+    context.script("captain-cr-001", more | {"specs": [more["specs"][0] | {"replaces": "nothing"}]}, more)
+    context.replan()
+    first, again = context.prompts("captain-cr-001-1")
+    sections = sections_of(first)
+    assert "Counted by hand." in sections["Walkthrough of task-001"]
+    assert "One call." in sections["Spec api, which does not change"]
+    assert "specs[0].replaces: expected an existing specification" in again
+    assert context.log.specs_in_force() == {"api-2": "# Two calls\n"}
+    assert [section.title for section in spec_sections(context.log)] == ["Spec api-2"]
+    assert context.log.specs().keys() == {"api", "api-2"}  # what was sealed stays in its file
+
+
+def attempt_of(node: str) -> AttemptOrder:
+    """The first attempt at a node."""
+    target = "fairwitness/target"
+    return AttemptOrder(run_id=RUN, node=node, attempt=1, branch=f"forge/{node}/attempt-1", target=target)
+
+
+def walkthrough() -> Walkthrough:
+    """What a worker says that is done."""
+    titles = ("Summary", "Approach", "Issues Encountered", "Testing")
+    return Walkthrough.model_validate(
+        {
+            "task_id": "task-001",
+            "branch": "forge/task-001/attempt-1",
+            "base_ref": "fairwitness/target",
+            "status": "completed",
+            "confidence": 0.9,
+            "time_spent_minutes": 1,
+            "files_changed": [{"path": "till.py", "reason": "it counts"}],
+            "body": "".join(f"## {title}\n\nCounted by hand.\n\n" for title in titles),
+        }
+    )
 
 
 @pytest.mark.req("F4", "F9")

@@ -17,6 +17,7 @@ from fairwitness.errors import UsageError
 from fairwitness.git.identity import read_identity
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import Clock, system_clock
+from fairwitness.rules.change_requests import usual_decider
 from fairwitness.runs.feature.setup import free_run_id, ready
 from fairwitness.runs.forge.log import ForgeLog
 
@@ -58,13 +59,17 @@ def begin_forge(where: Path, wanted: RunRequest, *, clock: Clock = system_clock)
             cap=settings.forge.cap,
             max_attempts=settings.forge.max_attempts,
         )
+        mode = ApprovalMode.AUTONOMOUS if wanted.is_autonomous else ApprovalMode.INTERACTIVE
+        limits = settings.forge
+        if "change_requests" not in limits.model_fields_set:
+            limits = limits.model_copy(update={"change_requests": usual_decider(mode)})
         order = ForgeOrder(
             request=wanted.request,
             slug=slug,
-            mode=ApprovalMode.AUTONOMOUS if wanted.is_autonomous else ApprovalMode.INTERACTIVE,
+            mode=mode,
             base_commit=hygiene.base,
             options=options,
-            limits=settings.forge,
+            limits=limits,
             retry=settings.policy.retry,
             budget=settings.budget,
             verify=verify,

@@ -27,6 +27,8 @@ class SpecFile(AgentDocument):
     name: SafeName
     body: Text
     """Markdown of any shape."""
+    replaces: Maybe[SafeName] = None
+    """The spec that this one replaces from now on, in an answer to a change request."""
 
 
 class CaptainReturn(AgentDocument):

@@ -36,6 +36,7 @@ class ForgeTable(Contract):
     plan_rounds: Positive = 3
     """How many times a person may return a plan."""
     change_requests: Decider = Decider.CAPTAIN
+    """Who answers change requests; if the settings do not say, a person does in a run that asks persons."""
     helpers: Count = 8
     """The maximum number of helpers of one dispatch."""
     depth: Count = 3

@@ -18,6 +18,7 @@ from fairwitness.kit.clock import spell
 from fairwitness.kit.json_text import render
 from fairwitness.runs.forge.change_requests import RequestState, request_state
 from fairwitness.runs.forge.log import ForgeLog, document_of
+from fairwitness.runs.forge.walkthroughs import last_walkthrough
 from fairwitness.runs.shared.sections import list_section
 
 PLAN, REPLAN = "plan", "replan"
@@ -94,6 +95,7 @@ class CaptainBriefs:
                 # a plan has neither, so the captain is not asked for them
                 "overlay": None,
                 "rejected": None,
+                "specs[].replaces": None,
             },
         )
 
@@ -125,16 +127,23 @@ class CaptainBriefs:
     def _current_plan(self, state: RequestState) -> Iterator[PromptSection]:
         log, request = self._log, state.request
         _, dag = log.effective()
+        order = log.order()
+        if order is not None:
+            yield PromptSection(title="The request", text=order.request)
         yield PromptSection(title=f"Change request {request.id}", text=document_of(request.plain()))
         yield from list_section("Why your last answer could not be applied", state.refused[-1] if state.refused else ())
         yield PromptSection(title="The graph, each node with its state", text=render(self._with_states(dag)))
-        for name, body in log.specs().items():
+        for name, body in log.specs_in_force().items():
             yield PromptSection(title=f"Spec {name}, which does not change", text=body)
         for node in dag.nodes:
             try:
                 yield PromptSection(title=f"Task {node.id}, which does not change", text=log.document(node.id))
             except UsageError:  # a refinery needs no document
                 continue
+        for node in dag.nodes:
+            kept = last_walkthrough(log, node.id)
+            if kept is not None:
+                yield PromptSection(title=f"Walkthrough of {node.id}", text=kept.text)
 
     def _with_states(self, dag: Dag) -> dict[str, Any]:
         plain, states = dag.plain(), self._log.run().nodes

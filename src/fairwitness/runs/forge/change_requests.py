@@ -297,7 +297,7 @@ def _outcome(log: ForgeLog, state: RequestState, answer: CaptainReturn, actor: s
         seen.append(log.observation(f"{DOCUMENT}:{task.id}", DOCUMENT, task.id, {"text": text}, now))
     for spec in added.specs:
         if spec.name not in sealed:
-            detail = {"body": spec.body, "crId": cr_id}
+            detail = {"body": spec.body, "crId": cr_id, "replaces": spec.replaces}
             seen.append(log.observation(f"{SPEC}:{spec.name}", SPEC, spec.name, detail, now))
     return _Outcome((*before, applied), tuple(seen))
 

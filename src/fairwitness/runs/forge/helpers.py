@@ -82,7 +82,7 @@ def helper_tools(attempt: AttemptContext, spawner: SpawningAgent) -> dict[Tool, 
 
 def spec_sections(log: ForgeLog) -> tuple[PromptSection, ...]:
     """Return the specs in force."""
-    return tuple(PromptSection(title=f"Spec {name}", text=body) for name, body in log.specs().items())
+    return tuple(PromptSection(title=f"Spec {name}", text=body) for name, body in log.specs_in_force().items())
 
 
 class Helpers:

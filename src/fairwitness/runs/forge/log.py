@@ -190,6 +190,12 @@ class ForgeLog(GraphLog):
         added = {row.subject: str(row.detail["body"]) for row in self.ledger.observations(self.run_id, SPEC)}
         return {**sealed, **added}
 
+    def specs_in_force(self) -> dict[str, str]:
+        """Return the specs that no later one replaces, by name."""
+        rows = self.ledger.observations(self.run_id, SPEC)
+        replaced = {row.detail["replaces"] for row in rows if row.detail.get("replaces")}
+        return {name: body for name, body in self.specs().items() if name not in replaced}
+
     def document(self, node: str) -> str:
         """Return a task's document; nodes of an overlay have their own, and a refinery needs only its inputs."""
         row = self.ledger.observation(self.run_id, f"{DOCUMENT}:{node}")
