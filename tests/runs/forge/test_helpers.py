@@ -23,6 +23,7 @@ from fairwitness.runs.forge.subtasks import Subtasks
 from fairwitness.sandbox.scripted import Reply, ScriptedAnswer, ScriptedRunner
 from runs.forge.workshop import RUN, Workshop, agent, create, part, walkthrough
 from runs.forge.workshop_killed import NODE, killed, record
+from support.promises import sections_of
 
 UNCAPPED = Caps(tokens=None, money_micros=None, milliseconds=None)
 
@@ -39,10 +40,13 @@ def helped(shop: Workshop, calls: list[tuple[str, dict[str, Any]]], node: str = 
 def test_a_helper_works_in_the_worktree_of_whoever_waits_for_it(shop: Workshop) -> None:
     shop.script(Role.THROWAWAY, "task-001-1-h1", [create("src/b.py")])
     calls = [create("src/a.py"), agent("worker-1", "Write b."), ("read_file", {"path": "src/b.py"})]
-    assert (
-        helped(shop, calls, "task-001", "src/a.py", "src/b.py") == "completed\nfiles changed: src/b.py\nSummary of it."
-    )
+    told = helped(shop, calls, "task-001", "src/a.py", "src/b.py")
+    assert told.startswith("completed\nfiles changed: src/b.py\n\n---\ntask_id: task-001\n")
+    for said in ("confidence: 0.", "## Summary\n\nSummary of it.", "## Testing\n\nTesting of it."):
+        assert said in told
     (helper, asker) = shop.ended()
+    kept = shop.store.get(shop.layout.helper_walkthrough("task-001", 1, helper)).decode()
+    assert kept.strip() in told
     assert asker == "task-001-1"
     assert helper.startswith("task-001-1-h1-")
     done = shop.result(asker)
@@ -58,6 +62,7 @@ def test_a_helper_works_in_the_worktree_of_whoever_waits_for_it(shop: Workshop) 
         "task": "Write b.",
     }
     prompt = shop.prompt(helper)
+    assert sections_of(prompt)["Task task-001, which this is part of"] == shop.log.document("task-001").strip()
     assert "Write b." in prompt
     assert "### Spec style" in prompt
     assert "You may write only: `src/**`" in prompt
@@ -69,7 +74,7 @@ def test_a_part_that_is_handed_out_is_the_helpers_brief_and_moves_on_with_it(sho
     told = helped(shop, [part("subtask-001", type_=2), agent("worker-2", "subtask-001"), ("read_subtasks", {})])
     assert told.startswith("completed\n")
     helper = shop.ended()[0]
-    assert "### Subtask subtask-001" in shop.prompt(helper)
+    assert {"Subtask subtask-001", f"Task {NODE}, which this is part of"} <= sections_of(shop.prompt(helper)).keys()
     states = [(data["status"], data["agent"]) for _, data in shop.events("subtask.changed")]
     assert states == [("running", helper), ("completed", helper)]
     assert "subtask-001 (type 2, completed)" in shop.results(f"{NODE}-1", "read_subtasks")[0]
@@ -99,6 +104,7 @@ def place(shop: Workshop, limits: ForgeTable | None = None, *writes: str) -> Att
         base_tree=shop.repository.tree_of("HEAD"),
         scope=Scope(writes=writes or ("**",)),
         subtasks=Subtasks(shop.log, shop.store, shop.layout, NODE),
+        store=shop.store,
         limits=limits or ForgeTable(),
     )
 

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairwitness.agents.toolset.model import ToolSource
-from fairwitness.agents.toolset.plain import one_line
+from fairwitness.agents.toolset.plain import head_and_tail, one_line
 from fairwitness.contracts.agents.dispatch import Brief, DispatchOutcome, OutcomeStatus, PromptSection
 from fairwitness.contracts.common.budgets import OverBudget, Spending
-from fairwitness.contracts.common.markdown import split_sections
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope, Tool
 from fairwitness.contracts.forge.documents import Subtask, SubtaskStatus, WalkthroughStatus
 from fairwitness.contracts.forge.events import HelperStarted
@@ -35,12 +34,15 @@ from fairwitness.runs.dispatch.model import Recorder
 from fairwitness.runs.dispatch.worktree_snapshot import WorktreeSnapshot, restore, take_snapshot
 from fairwitness.runs.forge.log import ForgeLog, document_of
 from fairwitness.runs.forge.subtasks import Subtasks
+from fairwitness.runs.forge.walkthroughs import readable
 from fairwitness.runs.graph.agent_work import STEP
 from fairwitness.runs.shared.agent_calls import AgentCaller
+from fairwitness.store.artifacts import Store
+from fairwitness.store.layout.forge import ForgeLayout
 
 HELPER = "helper"
 _NEXT = "continue without it"
-_LINE, _SUMMARY, _FILES = 200, 4_000, 50
+_LINE, _REPORT, _FILES = 200, 16_000, 50
 _TASK = "Run the errand that is described below, and nothing beyond it."
 
 
@@ -57,6 +59,8 @@ class AttemptContext:
     """The tree that the worktree was made from."""
     scope: Scope
     subtasks: Subtasks
+    store: Store
+    """Holds the run's own files."""
     limits: ForgeTable
 
 
@@ -144,7 +148,7 @@ class Helpers:
             instance=instance,
             task=_TASK if part is None else f"Carry out {part.id}.",
             parameters={"task_id": instance if part is None else part.id},
-            inputs=(errand, *spec_sections(attempt.log)),
+            inputs=(errand, self._owner(), *spec_sections(attempt.log)),
             scope=attempt.scope,
             known={
                 "walkthrough.task_id": attempt.order.node if part is None else part.id,
@@ -152,6 +156,10 @@ class Helpers:
                 "walkthrough.base_ref": attempt.order.target,
             },
         )
+
+    def _owner(self) -> PromptSection:
+        node = self._attempt.order.node
+        return PromptSection(title=f"Task {node}, which this is part of", text=self._attempt.log.document(node))
 
     def _tree(self, before: WorktreeSnapshot) -> str:
         """Return the worktree without caches and other by-products, which differ at every try."""
@@ -165,12 +173,22 @@ class Helpers:
         try:
             done = await self._dispatched(brief, one_line(about, _LINE))
             await run_blocking(_settle, self._attempt.caller.context, self._attempt.folder, before, done)
+            await run_blocking(self._keep, done)
         except (FairWitnessError, OSError) as error:
             if is_machine_fault(error):
                 raise
             what = error.what if isinstance(error, FairWitnessError) else str(error)
             return HelperResult(False, f"failed: it could not be asked: {one_line(what)}")
         return result_of(done)
+
+    def _keep(self, done: Dispatched) -> None:
+        """Write the helper's walkthrough to a file of its own; the ledger has it as the claim of its dispatch."""
+        answer = done.answer(WorkerReturn)
+        if answer is not None:
+            order = self._attempt.order
+            path = ForgeLayout(order.run_id).helper_walkthrough(order.node, order.attempt, done.dispatch_id)
+            self._attempt.store.create(path, readable(answer.walkthrough).encode())
+            killpoint("forge.helper.kept")
 
     async def _dispatched(self, brief: Brief, about: str) -> Dispatched:
         """Run the helper to its end even if this task is cancelled, so that no helper outlives its agent."""
@@ -236,7 +254,7 @@ class HelperResult(NamedTuple):
 
 
 def result_of(done: Dispatched) -> HelperResult:
-    """Return a short report: how it ended, which files changed, and its summary or why it failed."""
+    """Return a report: how it ended, which files really changed, and its walkthrough or why it failed."""
     outcome = done.outcome
     if outcome.status is OutcomeStatus.REFUSED:
         return HelperResult(False, f"failed: {_problem(outcome)}\nwhat it had changed was put back")
@@ -247,10 +265,8 @@ def result_of(done: Dispatched) -> HelperResult:
     if answer is None:
         return HelperResult(False, f"failed: {_problem(outcome)}\n{changed}")
     said = answer.walkthrough
-    summary = dict(split_sections(said.body))["Summary"].strip()
-    cut = f"{summary[:_SUMMARY]}…" if len(summary) > _SUMMARY else summary
     is_done = said.status is WalkthroughStatus.COMPLETED
-    return HelperResult(is_done, f"{said.status.value}\n{changed}\n{cut or 'it says nothing more'}")
+    return HelperResult(is_done, f"{said.status.value}\n{changed}\n\n{head_and_tail(readable(said), _REPORT)}")
 
 
 def _problem(outcome: DispatchOutcome) -> str:

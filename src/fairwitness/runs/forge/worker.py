@@ -199,6 +199,7 @@ class ForgeWorker:
             base_tree=None,
             scope=scope,
             subtasks=subtasks,
+            store=self._store,
             limits=ForgeTable() if asked is None else asked.limits,
         )
 

@@ -10,7 +10,16 @@ from fairwitness.errors import UnsafePath
 from fairwitness.store.layout import names
 
 _RESERVED = frozenset(
-    {"specs", "specs.lock.json", "tasks", "dag.json", "dag-status.json", "change-requests", "run-state.json"}
+    {
+        "specs",
+        "specs.lock.json",
+        "tasks",
+        "dag.json",
+        "dag-status.json",
+        "change-requests",
+        "run-state.json",
+        "assumptions.md",
+    }
 )
 
 
@@ -50,6 +59,11 @@ class ForgeLayout:
         return f"{self.folder}/dag.json"
 
     @property
+    def assumptions(self) -> str:
+        """What the captain decided without asking, and what it asks; for the person who reviews the plan."""
+        return f"{self.folder}/assumptions.md"
+
+    @property
     def dag_status(self) -> str:
         return f"{self.folder}/dag-status.json"
 
@@ -82,6 +96,10 @@ class ForgeLayout:
 
     def walkthrough(self, task_id: str, attempt: int) -> str:
         return f"{self.attempt_folder(task_id, attempt)}/walkthrough.md"
+
+    def helper_walkthrough(self, task_id: str, attempt: int, dispatch_id: str) -> str:
+        """Return the path of what a helper of an attempt says about its work."""
+        return f"{self.attempt_folder(task_id, attempt)}/helpers/{names.safe_name('dispatch id', dispatch_id)}.md"
 
     def subtask(self, task_id: str, subtask_id: str) -> str:
         """Return the path of a subtask, a part that the task's own agent split off."""
