@@ -4,6 +4,7 @@ Each dishonest agent has an honest twin, its next attempt, which is merged. Whol
 recorded team; where several faults fit into one run, they share it.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from fairwitness.app.views.run import WatchEnd
 from fairwitness.contracts.agents.dispatch import OutcomeStatus
 from fairwitness.contracts.common.tools import Role
 from fairwitness.runs.shared.criteria import NOT_RED
-from feature.grounds import Turn, call
+from feature.grounds import Turn, call, git
 from forge.grounds import JOIN, ONE, TWO, Document, Grounds, Node, Run, part, planned, refined, walked, worked
 
 pytestmark = [pytest.mark.timeout(400), NEEDS_SANDBOX]
@@ -81,6 +82,16 @@ def test_a_criterion_without_evidence_comes_back_to_the_worker_and_then_fails_th
     told = unmet.transcript("task-002-1")
     assert "commands may begin with: `sh check.sh`" in told
     assert "invalid_answer" in why(unmet, TWO)
+
+
+@pytest.mark.req("F9")
+def test_commits_say_what_was_done(unmet: Run, dropped: Run) -> None:
+    subjects = [set(git(run.top, "log", "--all", "--format=%s").splitlines()) for run in (unmet, dropped)]
+    assert any("fairwitness(task-001): The part task-001" in each for each in subjects)
+    merges = {line for each in subjects for line in each if line.startswith("fairwitness: merge ")}
+    assert merges
+    assert all(re.fullmatch(r"fairwitness: merge (task-00\d): The part \1", line) for line in merges), merges
+    assert "fairwitness(refinery-001): merge task-001, task-002" in subjects[1]
 
 
 @pytest.mark.req("F2", "X1")

@@ -53,6 +53,10 @@ def test_a_plan_is_proposed_and_stands_in_its_files(context: PlanRoom) -> None:
     assert plan is not None
     assert (plan.dag.version, plan.dag.runId, plan.dag.metadata.createdBy) == (1, RUN, "captain")
     assert read_plan(context.store, context.layout, plan) == plan
+    assert (
+        "# Assumptions\n\n- the till stays as it is\n\n# Open questions\n\nNone."
+        in context.path("assumptions.md").read_text()
+    )
     assert context.ended() == ["captain-1"]
     prompt = context.prompt("captain-1")
     assert "Open a shop." in prompt

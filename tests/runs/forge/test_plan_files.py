@@ -50,7 +50,8 @@ def replace(path: Path, old: str, new: str) -> None:
 
 @pytest.mark.req("F1", "F3")
 def test_a_plan_is_read_back_as_it_was_proposed(store: Store, written: Path) -> None:
-    assert names(written) == ["dag.json", "specs/api.md", "tasks/task-001.md", "tasks/task-002.md"]
+    own = ["specs/api.md", "tasks/task-001.md", "tasks/task-002.md"]
+    assert names(written) == ["assumptions.md", "dag.json", *own]
     assert (written / "specs" / "api.md").read_text() == "# The interface\n\nOne call.\n"
     assert (written / "tasks" / "task-001.md").read_text().startswith("---\nid: task-001\n")
     assert json.loads((written / "dag.json").read_text()) == as_plan().dag.plain()
@@ -71,7 +72,8 @@ def test_files_that_a_new_plan_lacks_are_gone(store: Store, written: Path) -> No
     answer = planned({"task-001": (), "task-003": ("task-001",)}, specs={"rules": "# Rules\n"})
     write_plan(store, LAYOUT, as_plan(answer))
     write_plan(store, LAYOUT, as_plan(answer))
-    assert names(written) == ["dag.json", "specs/rules.md", "tasks/task-001.md", "tasks/task-003.md"]
+    own = ["specs/rules.md", "tasks/task-001.md", "tasks/task-003.md"]
+    assert names(written) == ["assumptions.md", "dag.json", *own]
     assert read_plan(store, LAYOUT, as_plan(answer)) == as_plan(answer)
 
 

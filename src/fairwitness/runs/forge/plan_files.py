@@ -16,7 +16,7 @@ from fairwitness.errors import BadDocument, Immutable, Position, StoreError, Usa
 from fairwitness.kit.documents import Document, Format, read, render
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.kit.limits import DEFAULT_LIMITS
-from fairwitness.kit.text import decode, visible
+from fairwitness.kit.text import decode, visible, visible_lines
 from fairwitness.rules.validation import problems_in
 from fairwitness.runs.forge.log import DOCUMENT, SPEC, ForgeLog, document_of
 from fairwitness.runs.forge.storage_checks import storage_problems
@@ -130,6 +130,7 @@ def write_plan(store: Store, layout: ForgeLayout, plan: ForgePlan) -> None:
     files = {layout.spec(spec.name): spec.body for spec in plan.specs}
     files |= {layout.task(task.id): document_of(task.plain()) for task in plan.tasks}
     files[layout.dag] = render(plan.dag.plain(), Format.JSON)
+    files[layout.assumptions] = _assumptions(plan)
     for folder in (layout.specs, _tasks(layout)):
         for name in store.names(folder):
             path = join(folder, name)
@@ -141,10 +142,18 @@ def write_plan(store: Store, layout: ForgeLayout, plan: ForgePlan) -> None:
         killpoint("forge.plan.written")
 
 
+def _assumptions(plan: ForgePlan) -> str:
+    parts = ["For the review of the plan; what you change here has no effect."]
+    for title, texts in (("Assumptions", plan.assumptions), ("Open questions", plan.questions)):
+        listed = "\n".join("- " + text.replace("\n", "\n  ") for text in texts) or "None."
+        parts.append(f"# {title}\n\n{visible_lines(listed)}")
+    return "\n\n".join(parts) + "\n"
+
+
 def read_plan(store: Store, layout: ForgeLayout, proposal: ForgePlan) -> ForgePlan:
     """Return the plan in its files; `UsageError` with file and position if it is invalid.
 
-    Assumptions and questions are in no file and come from the proposal.
+    Assumptions and questions come from the proposal; their file is only for the reader.
     """
     written = _PlanOnDisk(store, layout, proposal)
     problems = tuple(written.problems())

@@ -10,6 +10,7 @@ from fairwitness.git.call import GitFailed
 from fairwitness.git.worktrees import Worktree
 from fairwitness.kit.clock import Clock, spell, system_clock
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.text import bounded
 from fairwitness.ledger.kept import recorded
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
@@ -17,6 +18,8 @@ from fairwitness.runs.graph.merges import MergeRunner
 from fairwitness.runs.graph.repo_context import AgentWork, Prove, RepoContext
 
 PREPARED = "prepared"
+_SUBJECT = 60
+"""The most characters of what a commit says was merged."""
 HELP = "help"
 
 
@@ -56,7 +59,7 @@ class AttemptRunner:
         taken = [member.commit for member in order.includes]
         if order.conflict is not None:
             taken = [order.conflict.commit]
-        start = self._repo.candidates.marked(base, taken, _message(order, "begin"), self._repo.identity)
+        start = self._repo.candidates.marked(base, taken, _message(order, _merged(order)), self._repo.identity)
         return AttemptStart(base=base, start=start.commit, conflicts=start.conflicted)
 
     async def work(self, order: AttemptOrder, prepared: AttemptStart) -> Worked:
@@ -157,6 +160,11 @@ def _sub(order: AttemptOrder) -> str | None:
 
 def _key(order: AttemptOrder) -> str:
     return f"{PREPARED}:{order.node}:{order.attempt}{'' if order.conflict is None else ':' + HELP}"
+
+
+def _merged(order: AttemptOrder) -> str:
+    """Return what the first commit of an attempt merges into its branch."""
+    return bounded(f"merge {', '.join(member.node for member in order.includes) or order.node}", _SUBJECT)
 
 
 def _message(order: AttemptOrder, what: str) -> str:

@@ -22,10 +22,13 @@ from fairwitness.git.candidates import AlreadyLanded, LandedCommit, StackMember
 from fairwitness.git.commits import move_ref
 from fairwitness.git.merge import TargetMoved
 from fairwitness.kit.killpoints import killpoint
+from fairwitness.kit.text import bounded
 from fairwitness.runs.dispatch.blocking import run_blocking, run_blocking_stoppable
 from fairwitness.runs.graph.repo_context import Prove, RepoContext
 
 UNRELATED = "(no history in common)"
+_SUBJECT = 60
+"""The most characters of what a merge's subject says was done."""
 
 
 class MergeRunner:
@@ -70,7 +73,7 @@ class MergeRunner:
             [StackMember(member.node, member.commit) for member in order.members],
             run_id=self._run_id,
             batch=order.batch,
-            message=lambda member: f"fairwitness: merge {member.name}\n\nRun-Id: {self._run_id}\n",
+            message=self._message,
             identity=self._repo.identity,
         )
         return Stack(
@@ -80,6 +83,13 @@ class MergeRunner:
             clashes=tuple(Clash(node=each.name, paths=each.paths or (UNRELATED,)) for each in clashes),
             moved=moved,
         )
+
+    def _message(self, member: StackMember) -> str:
+        """Return the message of a merge: the node, and what its own commit says was done."""
+        asked = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%s", member.commit)
+        subject = self._repo.repository.git.run(*asked).decode(errors="replace")
+        done = subject.strip().removeprefix(f"fairwitness({member.name}): ")
+        return f"fairwitness: merge {member.name}: {bounded(done, _SUBJECT)}\n\nRun-Id: {self._run_id}\n"
 
     async def check(self, order: MergeOrder, stack: Stack, candidate: Candidate) -> Proof:
         """Run the checks on the merged tree, compared with the current target."""
