@@ -290,6 +290,11 @@ class Run:
             kept = Store(state_of(context.repository))
             return kept.get(f"outputs/{done.transcript.removeprefix('sha256:')}", sha256=done.transcript).decode()
 
+    def prompt(self, dispatch_id: str) -> str:
+        """What an agent was told first."""
+        rows = map(json.loads, self.transcript(dispatch_id).splitlines())
+        return str(next(row["text"] for row in rows if row["kind"] == "prompt"))
+
     def states(self) -> dict[str, str]:
         """How far every node is."""
         with self.context() as context:

@@ -19,6 +19,7 @@ from fairwitness.contracts.common.tools import Role
 from fairwitness.runs.shared.criteria import NOT_RED
 from feature.grounds import Turn, call, git
 from forge.grounds import JOIN, ONE, TWO, Document, Grounds, Node, Run, part, planned, refined, walked, worked
+from support.promises import sections_of
 
 pytestmark = [pytest.mark.timeout(400), NEEDS_SANDBOX]
 
@@ -136,6 +137,16 @@ def test_the_criteria_of_joined_tasks_are_judged_again_on_the_joined_tree(droppe
     assert row is not None
     assert row.holds
     assert [each["check"] for each in row.detail["judged"]] == ["ac-1", "ac-2"]
+
+
+@pytest.mark.req("F9")
+def test_a_refinery_gets_the_change_of_each_task_and_what_must_hold(dropped: Run) -> None:
+    sections = sections_of(dropped.prompt("refinery-001-1"))
+    for name in ("task-001", "task-002"):
+        assert f"+++ b/parts/{name}" in sections[f"Change of {name}"]
+        assert sections[f"Change of {name}"].count("+++ b/") == 1  # its own, and not what it began with
+        held = f"- {name}: parts/{name} is good (shown by `sh check.sh parts/{name}`)"
+        assert held in sections["What must hold on the joined tree"]
 
 
 # --- text that is to prove what only a command can

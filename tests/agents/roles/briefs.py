@@ -255,6 +255,7 @@ _ROWS: tuple[tuple[Role, str, str, dict[str, str], tuple[PromptSection, ...], Sc
         _WALKTHROUGH
         | {
             "walkthrough.task_id": "refinery-001",
+            "merged_branches": ["forge/task-001/attempt-1", "forge/task-002/attempt-2"],
             "change_requests[].emitted_by": "refinery-001",
             "change_requests[].emitted_at": TIME,
         },

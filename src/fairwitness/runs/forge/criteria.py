@@ -132,6 +132,17 @@ class TaskCriteria:
                 if each.command is not None:
                     yield each.model_copy(update={"criterion": f"{member.node}: {each.criterion}"})
 
+    def promised(self, order: AttemptOrder, prepared: AttemptStart) -> Iterator[str]:
+        """Yield the criteria of the tasks that a join brings, each with the command or the place that shows it."""
+        brought = self._joins.brought(order)
+        for member in self._joins.members(order, prepared):
+            task = self.task(member.node) if member.node in brought else None
+            shown = {each.criterion: each for each in self._shown(member, task)}
+            for text in task.acceptance_criteria if task is not None else ():
+                by = shown.get(text)
+                how = by.command or by.location if by is not None else None
+                yield f"{member.node}: {text}" + (f" (shown by `{how}`)" if how else "")
+
     def _gone_places(self, order: AttemptOrder, prepared: AttemptStart, tree: str) -> tuple[str, ...]:
         """Return a sentence for each line that shows a criterion, and that the join took away.
 

@@ -17,6 +17,7 @@ from fairwitness.ledger.kept import recorded
 from fairwitness.rules.joined_work import FileStep, lost_work, stray_changes
 from fairwitness.runs.forge.log import ForgeLog
 from fairwitness.runs.graph.attempts import PREPARED
+from fairwitness.runs.shared.sections import change_text
 
 TEXT_LIMIT = 2 << 20
 """The most bytes of a file that is compared line by line."""
@@ -87,6 +88,15 @@ class Joins:
                 left += below.get(name, ())
         return frozenset(found)
 
+    def changes(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield the tasks of these names that were verified, each with the diff that it made itself."""
+        members = [each for each in self._verified() if each.node in names]
+        for member in members:
+            start = self._start(member)
+            if start is not None:
+                trees = (self._repository.tree_of(start), self._repository.tree_of(member.commit))
+                yield member.node, change_text(self._shadow, *trees, limit=max(_SHORTEST, _CHANGES // len(members)))
+
     def _verified(self) -> tuple[MergeMember, ...]:
         """Return the last verified attempt of each node, with its own commit and not that of a helper after it."""
         found: dict[str, MergeMember] = {}
@@ -121,16 +131,26 @@ class Joins:
         }
         return {each: texts[id_] for each, id_ in files.items() if id_ in texts}
 
-    def _steps(self, member: MergeMember) -> Iterator[FileStep]:
+    def _start(self, member: MergeMember) -> str | None:
+        """Return the commit that an attempt began with; None if it was not made by this run."""
         row = self._log.ledger.observation(self._log.run_id, f"{PREPARED}:{member.node}:{member.attempt}")
-        if row is None:
-            return  # an attempt that was not made by this run
-        start = recorded(AttemptStart, row).start
+        return None if row is None else recorded(AttemptStart, row).start
+
+    def _steps(self, member: MergeMember) -> Iterator[FileStep]:
+        start = self._start(member)
+        if start is None:
+            return
         for change in self._shadow.diff(self._repository.tree_of(start), self._repository.tree_of(member.commit)):
             before, after = change.old_entry, change.new_entry
             yield FileStep(
                 member.node, change.path, None if before is None else _id(before), None if after is None else _id(after)
             )
+
+
+_CHANGES = 80_000
+"""How many characters the diffs of all joined tasks have together."""
+_SHORTEST = 4_000
+"""How many characters the diff of a task has at least."""
 
 
 def _id(entry: TreeEntry) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fairwitness.agents.toolset.model import ToolSource
 from fairwitness.contracts.agents.dispatch import Brief, OutcomeStatus, PromptSection
@@ -14,7 +15,7 @@ from fairwitness.contracts.forge.dag import DagNode, NodeType
 from fairwitness.contracts.forge.documents import ChangeRequest, WalkthroughStatus
 from fairwitness.contracts.forge.returns import RefineryReturn, WorkerReturn
 from fairwitness.contracts.graph.forge_order import ForgeTable
-from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, Worked
+from fairwitness.contracts.graph.orders import AttemptOrder, AttemptStart, MergeMember, Worked
 from fairwitness.errors import UsageError
 from fairwitness.git.repository import Repository
 from fairwitness.kit.clock import spell
@@ -136,7 +137,7 @@ class ForgeWorker:
                 "walkthrough.task_id": order.node,
                 "walkthrough.branch": order.branch,
                 "walkthrough.base_ref": order.target,
-                **(_asked_by(order.node, spell(self._log.clock())) if role is Role.REFINERY else {}),
+                **(_of_refinery(order, spell(self._log.clock())) if role is Role.REFINERY else {}),
             },
         )
 
@@ -150,6 +151,10 @@ class ForgeWorker:
             )
         if role is Role.REFINERY:
             yield PromptSection(title="Branches that were joined, in this order", text=_joined(order, node))
+            yield from list_section("What must hold on the joined tree", self._criteria.promised(order, prepared))
+            names = {*node.dependencies, *(member.node for member in order.includes)}
+            for name, change in self._joins.changes(names):
+                yield PromptSection(title=f"Change of {name}", text=change)
         yield from self._before(order, prepared)
         yield from spec_sections(self._log)
         for name in dict.fromkeys((*(member.node for member in order.includes), *node.dependencies)):
@@ -249,9 +254,20 @@ class ForgeWorker:
         return [*asked, *(request for request in by_tool if request.title not in titles)]
 
 
-def _asked_by(node: str, now: str) -> dict[str, str]:
-    """Return what a refinery cannot know about its own change requests."""
-    return {"change_requests[].emitted_by": node, "change_requests[].emitted_at": now}
+def _of_refinery(order: AttemptOrder, now: str) -> dict[str, Any]:
+    """Return what a refinery is not asked for: the branches, which were merged before it began, and the time."""
+    return {
+        "merged_branches": [branch for _, branch in _branches(order)],
+        "change_requests[].emitted_by": order.node,
+        "change_requests[].emitted_at": now,
+    }
+
+
+def _branches(order: AttemptOrder) -> Iterator[tuple[MergeMember, str]]:
+    """Yield the attempts that a join brings, each with its branch."""
+    prefix = order.branch.removesuffix(attempt_branch(order.node, order.attempt, prefix=""))
+    for member in order.includes:
+        yield member, attempt_branch(member.node, member.attempt, prefix=prefix)
 
 
 def _role(node: DagNode, order: AttemptOrder) -> Role:
@@ -262,10 +278,9 @@ def _role(node: DagNode, order: AttemptOrder) -> Role:
 
 def _joined(order: AttemptOrder, node: DagNode) -> str:
     """Return what a refinery's branch contains beside the target, and what the target contained before."""
-    prefix = order.branch.removesuffix(attempt_branch(order.node, order.attempt, prefix=""))
     lines = [
-        f"{number}. {attempt_branch(member.node, member.attempt, prefix=prefix)} ({member.node}, {member.commit[:12]})"
-        for number, member in enumerate(order.includes, start=1)
+        f"{number}. {branch} ({member.node}, {member.commit[:12]})"
+        for number, (member, branch) in enumerate(_branches(order), start=1)
     ]
     joined = {member.node for member in order.includes}
     lines += [f"- {name} is in {order.target} already" for name in node.dependencies if name not in joined]

@@ -32,20 +32,20 @@ def text_section(title: str, text: str) -> tuple[PromptSection, ...]:
     return (PromptSection(title=title, text=text),) if text.strip() else ()
 
 
-def change_text(shadow: Shadow, base: str, head: str) -> str:
-    """Return the diff between two trees, cut at `CHANGE` characters with a note of what is missing.
+def change_text(shadow: Shadow, base: str, head: str, limit: int = CHANGE) -> str:
+    """Return the diff between two trees, cut at `limit` characters with a note of what is missing.
 
     The diff is made in our own repository, so attributes that the change itself brings cannot hide parts of it.
     """
     text = shadow.git.run("diff-tree", "-p", *_PLAINLY, base, head).decode(errors="replace")
-    if len(text) <= CHANGE:
+    if len(text) <= limit:
         return text or _NOTHING
-    rest = text[CHANGE:]
+    rest = text[limit:]
     names = shadow.git.run("diff-tree", "--name-only", "-z", *_PLAINLY, base, head).split(b"\0")[:-1]
-    shown = text[:CHANGE].count("\ndiff --git ") + text.startswith("diff --git ")
+    shown = text[:limit].count("\ndiff --git ") + text.startswith("diff --git ")
     missing = [name.decode(errors="replace") for name in names[shown:]]
     notes = [f"(cut here: {len(rest)} more letters are not shown; what you have not seen you cannot vouch for)"]
     if missing:
         more = f" and {len(missing) - _UNSHOWN} more" if len(missing) > _UNSHOWN else ""
         notes.append(f"(files of which nothing is shown: {', '.join(missing[:_UNSHOWN])}{more})")
-    return "\n".join((text[:CHANGE], *notes))
+    return "\n".join((text[:limit], *notes))
