@@ -290,6 +290,48 @@ def test_a_pass_that_the_harness_did_not_see_is_never_without_a_word(
         pytest.param("run_check(tests) -> passed", ("run_check tests",), "", None, id="a check called"),
         pytest.param("run_check: tests -> passed", ("run_check tests",), "", None, id="a check named"),
         pytest.param("run_check(tests) -> passed", ("run_check lint",), "", "passed", id="another check was run"),
+        pytest.param("run_check(pytest) -> passed", ("run_check pytest tests/a.py",), "", None, id="a part of a check"),
+        pytest.param(
+            "run_check(pytest, tests/a.py) -> 3 passed", ("run_check pytest tests/a.py",), "", None, id="the same part"
+        ),
+        pytest.param(
+            "python3 -m pytest tests/a.py::test_b -> 1 passed",
+            ("run_check pytest ./tests/a.py",),
+            "",
+            None,
+            id="less than the part of a check that was run",
+        ),
+        pytest.param(
+            "pytest tests/a.py tests/b/c.py -> 7 passed",
+            ("run_check pytest tests/a.py", "run_check pytest tests/b/"),
+            "",
+            None,
+            id="two parts of a check",
+        ),
+        pytest.param(
+            "CI=1 .venv/bin/pytest --rootdir=a/b -k x tests/a.py -> 3 passed",
+            ("run_check pytest tests/a.py",),
+            "",
+            None,
+            id="a part with options",
+        ),
+        pytest.param(
+            "pytest tests/never.py -> 9 passed", ("run_check pytest tests/a.py",), "", "passed", id="another part"
+        ),
+        pytest.param(
+            "pytest tests -> 9 passed", ("run_check pytest tests/a.py",), "", "passed", id="more than the part"
+        ),
+        pytest.param(
+            "pytest tests/a.py -> 9 passed", ("run_check pytest tests/a.py::test_b",), "", "passed", id="one test of it"
+        ),
+        pytest.param(
+            "pytest tests/b.py -> 9 passed",
+            ("run_check pytest tests/a.py", "run_check pytest"),
+            "",
+            None,
+            id="a part, and then the whole check",
+        ),
+        pytest.param("run_check(npm:test) -> passed", ("run_check npm:test",), "", None, id="a check with a colon"),
         pytest.param("pytest -q -> 4 passed", ("python -m pytest -q",), "", None, id="run as a module"),
         pytest.param(".venv/bin/pytest -> 4 passed", ("CI=1 pytest -q",), "", None, id="run with a variable"),
         pytest.param("cd a && pytest -> 4 passed", ("pytest",), "", None, id="run after a change of folder"),

@@ -7,7 +7,7 @@ walkthrough is compared with the files that changed and with the test results.
 
 import re
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairwitness.contracts.autopilot.execution import ExecutionResult
@@ -101,7 +101,9 @@ _QUOTES = re.compile(r"['\"\\`]")
 _TICKED = re.compile(r"`([^`]+)`")
 _FIELD = re.compile(r"(?P<indent>\s*(?:[-*]\s+|\d+\.\s+)?)[A-Za-z_][\w ]*:(?:\s+|$)")
 _ITEM = re.compile(r"^\s*(?:[-*$]|\d+\.)\s+")
-_NAME_ENDS = re.compile(r"[\s():,'\"`]+")
+_NAME_ENDS = re.compile(r":?[\s(),'\"`]+")
+_DEEPER = ("/", "::", ".", "[")
+"""What follows the name of a file, folder or test in the name of something inside it."""
 _RESULT_BEGINS = re.compile(
     r"[:,;]\s|\s[-–—=]\s|\s\(|\s(?=(?:\d+ (?:tests? )?)?(?:ok|pass|passe[sd]|fails?|failed|exit(?:s|ed)?)\b)",
     re.IGNORECASE,
@@ -111,14 +113,18 @@ _RESULT_BEGINS = re.compile(
 def unrun_claims(claims: Sequence[str], ran: Collection[str], shown: str) -> Texts:
     """Return one sentence for each claim of a result of a command that did not run.
 
-    `ran` are the commands that ran in the dispatch, a check as `run_check <name>`; `shown` is the text of the agent's
-    inputs: a command that stands there whole is run by Fair Witness itself. Claims without a clear result, and of
-    programs that only look, are passed over.
+    `ran` are the commands that ran in the dispatch, a check as `run_check <name>`, or `run_check <name> <path>` if only
+    a part of it ran; `shown` is the text of the agent's inputs: a command that stands there whole is run by Fair
+    Witness itself. Claims without a clear result, and of programs that only look, are passed over.
 
     >>> unrun_claims(["pytest -q -> 400 passed", "make test: OK"], ["python -m pytest"], "we make tests")
     ('“make test” is said to have passed, but it was not run in this session',)
     """
-    checks = {each.split()[-1] for each in ran if each.startswith("run_check ")}
+    checks: dict[str, set[str]] = {}
+    for each in ran:
+        if each.startswith("run_check "):
+            name, _, path = each.removeprefix("run_check ").partition(" ")
+            checks.setdefault(name, set()).add(path)
     known = {single for each in (*ran, *_shown(shown)) for single in _single_commands(each)}
     return tuple(dict.fromkeys(each for claim in claims for each in _unrun(claim, known, checks)))
 
@@ -153,16 +159,40 @@ def _single_commands(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _unrun(claim: str, known: set[str], checks: set[str]) -> Iterator[str]:
+def _unrun(claim: str, known: set[str], checks: Mapping[str, Collection[str]]) -> Iterator[str]:
     readings = tuple(_readings(claim))
-    for command, _ in readings:
-        singles = _single_commands(command)
-        if singles <= known or not checks.isdisjoint(_NAME_ENDS.split(command)):
-            return
+    if any(_single_commands(command) <= known or _is_checked(command, checks) for command, _ in readings):
+        return
     for command, result in readings[:1]:
         passed = said_of(result).passed
         if passed is not None:
             yield f"“{command}” is said to have {'passed' if passed else 'failed'}, but it was not run in this session"
+
+
+def _is_checked(command: str, checks: Mapping[str, Collection[str]]) -> bool:
+    """Return True if a command names a check that ran, and no place beyond the parts of it that ran.
+
+    >>> [_is_checked(each, {"pytest": {"t/a.py"}}) for each in ("pytest", "pytest t/a.py::test_b", "pytest t/b.py")]
+    [True, True, False]
+    """
+    words = [word.rstrip(":;") for word in _NAME_ENDS.split(command) if word]
+    for name in checks.keys() & {*words, *(word.rpartition("/")[2] for word in words)}:
+        parts = [part.removeprefix("./").rstrip("/") for part in checks[name]]
+        places = [word.removeprefix("./").rstrip("/") for word in words if word != name]
+        if "" in parts or all(_is_within(place, parts) for place in places if _is_place(place, parts)):
+            return True
+    return False
+
+
+def _is_place(word: str, parts: Sequence[str]) -> bool:
+    """Return True for a word that names a file, folder or test."""
+    if word.startswith("-") or "=" in word or _RUNNERS.fullmatch(word.rpartition("/")[2]):
+        return False
+    return any(sign in word for sign in ("/", ".", "::")) or any(_is_within(part, [word]) for part in parts)
+
+
+def _is_within(place: str, parts: Sequence[str]) -> bool:
+    return any(place == part or place.startswith(tuple(f"{part}{sign}" for sign in _DEEPER)) for part in parts)
 
 
 def _readings(claim: str) -> Iterator[tuple[str, str]]:

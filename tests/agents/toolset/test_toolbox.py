@@ -127,6 +127,15 @@ def test_a_source_that_cannot_answer_says_so(worktree: Path, error: Exception, s
     assert bench.bad("query_map", question="callers", name="one") == said
 
 
+@pytest.mark.req("A20")
+def test_what_ran_is_recorded_with_the_part_of_a_check(worktree: Path) -> None:
+    scope = Scope(checks=("pytest",))
+    bench = Bench(worktree, role=Role.MINI_VERIFIER, scope=scope, sources={Tool.RUN_CHECK: lambda **_: "3 passed"})
+    bench.good("run_check", check="pytest")
+    bench.good("run_check", check="pytest", path="tests/a.py")
+    assert bench.box.ran == ("run_check pytest", "run_check pytest tests/a.py")
+
+
 @pytest.mark.req("X3")
 def test_sources_are_judged_like_any_other_tool(worktree: Path) -> None:
     asked: list[Any] = []

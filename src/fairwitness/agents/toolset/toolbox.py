@@ -98,7 +98,7 @@ class Toolbox:
 
     @property
     def ran(self) -> tuple[str, ...]:
-        """The commands and the checks (as `run_check <name>`) that were allowed to run so far."""
+        """The commands and the checks (as `run_check <name> <path>`) that were allowed to run so far."""
         return tuple(self._ran)
 
     def offered(self) -> tuple[ToolSpec, ...]:
@@ -172,7 +172,7 @@ class Toolbox:
         if isinstance(arguments, given.RunInTerminal):
             self._ran.append(arguments.command)
         if isinstance(arguments, given.RunCheck):
-            self._ran.append(f"{Tool.RUN_CHECK.value} {arguments.check}")
+            self._ran.append(" ".join(filter(None, (Tool.RUN_CHECK.value, arguments.check, arguments.path))))
         if tool in self._sources:
             return await self._from_source(tool, arguments)
         if isinstance(arguments, given.RunInTerminal) and self._git is not None and arguments.argv[0] == "git":

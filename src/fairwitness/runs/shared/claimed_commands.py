@@ -37,13 +37,26 @@ def _of_executor(answer: "ExecutorReturn") -> Iterator[str]:
     yield from (claim for each in answer.evidence for claim in each.commands_run)
 
 
-def _of_verifier(answer: "MiniVerifierReturn | VerifierReturn") -> Iterator[str]:
+def _of_mini_verifier(answer: "MiniVerifierReturn") -> Iterator[str]:
     yield from answer.commands_run
+    yield from (_claim(each.command, each.status.value) for each in answer.criteria_results)
+
+
+def _of_verifier(answer: "VerifierReturn") -> Iterator[str]:
+    yield from answer.commands_run
+    for each in answer.execution_results or ():
+        if each.exit_code is not None:
+            yield _claim(each.command, f"exit code {each.exit_code}")
+
+
+def _claim(command: str, result: str) -> str:
+    """Return a claim that counts only if the command begins with a program that is known for results."""
+    return f"`{'; '.join(command.replace('`', '').splitlines())}`: {result}"
 
 
 _CLAIMS: Final[Mapping[Role, Callable[[Any], Iterator[str]]]] = {
     Role.EXECUTOR: _of_executor,
-    Role.MINI_VERIFIER: _of_verifier,
+    Role.MINI_VERIFIER: _of_mini_verifier,
     Role.PHASE_VERIFIER: _of_verifier,
 }
 """The roles that run commands and say how they ended; an answer may have further fields, which say nothing here."""
