@@ -23,8 +23,8 @@ from support.fixtures import value_of
 
 RESEARCH = value_of("003/filled-researcher-return.json")
 CHECKED = value_of("003/filled-mini-verifier-return.json")
-VERIFIED = value_of("003/filled-verifier-return.json")
 EXECUTED = value_of("003/filled-executor-return.json") | {"evidence": []}  # it claims nothing that it did not run
+VERIFIED = value_of("003/filled-verifier-return.json") | {"execution_results": []}  # likewise
 WRONG: dict[str, Any] = {"mood": "hopeful"}
 NODE = "p5-05-01"
 CHECK = f"{NODE}-1-check-1"

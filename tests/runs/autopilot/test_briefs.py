@@ -16,11 +16,11 @@ from fairwitness.contracts.autopilot.audit import GapDetail
 from fairwitness.contracts.autopilot.facts import PathItem
 from fairwitness.contracts.autopilot.passes import PhasePass
 from fairwitness.contracts.autopilot.returns import ResearcherReturn
-from fairwitness.contracts.autopilot.roadmap import Criterion
 from fairwitness.contracts.autopilot.verification import VerifierReturn
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import POLICIES, Role, Scope
 from fairwitness.errors import UsageError
+from fairwitness.runs.autopilot.briefs import RatedCriterion
 from fairwitness.runs.autopilot.context import ask_step
 from fairwitness.runs.dispatch import DispatchPosition
 from fairwitness.runs.shared.sections import CHANGE, list_section
@@ -37,7 +37,7 @@ FINDING = "FINDING-4711: what research found"
 MET = {"task_id": "05-01", "criteria_met": ["tokens carry lines -- src/token.py:12"], "commands_run": []}
 EXECUTION = value_of("003/filled-executor-return.json") | {"deviations": [CLAIM], "evidence": [MET]}
 RESEARCH = ResearcherReturn.model_validate(value_of("003/filled-researcher-return.json") | {"key_findings": [FINDING]})
-VERIFICATION = value_of("003/filled-verifier-return.json") | {"commands_run": [OPINION]}
+VERIFICATION = value_of("003/filled-verifier-return.json") | {"commands_run": [OPINION], "execution_results": []}
 RATING = value_of("003/filled-rating-return.json")
 DIFF = "--- a/src/token.py\n+++ b/src/token.py\n@@ -1 +1 @@\n-line = 0\n+line = 1\n"
 ITEM = PathItem(file="src/token.py", deficiency="no line", impact="one point")
@@ -59,8 +59,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made.ledger.close()
 
 
-def _criteria(site: Site) -> tuple[Criterion, ...]:
-    return site.log.order().roadmap.phases[0].criteria
+def _criteria(site: Site) -> tuple[RatedCriterion, ...]:
+    return tuple(RatedCriterion(each.text, each.command) for each in site.log.order().roadmap.phases[0].criteria)
 
 
 def _verifier(site: Site, asked: PhasePass) -> Brief:
@@ -224,6 +224,13 @@ def test_a_rater_has_no_tool_no_reach_and_nothing_to_tell_one_round_from_another
     assert prompts[0] == prompts[1]
     with pytest.raises(UsageError, match="no criterion"):
         site.briefs.rater(pass_of(site.base), 1, (), DIFF)
+
+
+@pytest.mark.req("A20")
+def test_a_command_of_several_lines_keeps_them(site: Site) -> None:
+    wanted = (RatedCriterion("It holds", "set -e\nmake  test\n"), RatedCriterion("It builds", "make"))
+    criteria, *_ = site.briefs.rater(pass_of(site.base), 1, wanted, DIFF).inputs
+    assert criteria.text == ("1. It holds\n   command:\n      set -e\n      make  test\n2. It builds\n   command: make")
 
 
 @pytest.mark.req("A20")

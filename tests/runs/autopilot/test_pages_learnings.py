@@ -5,15 +5,15 @@ from inline_snapshot import snapshot
 
 from fairwitness.contracts.autopilot.phase_record import HumanVerdict
 from fairwitness.contracts.autopilot.postmortem import PostMortem
-from fairwitness.contracts.autopilot.vocabulary import FailureCategory, HumanWord
+from fairwitness.contracts.autopilot.vocabulary import HumanWord
 from fairwitness.kit.markdown import Markdown
 from fairwitness.runs.autopilot.learnings import (
     ENTRIES,
     HEADER,
-    debug_entry,
     failure_entry,
     fresh_learnings,
     learnings_with,
+    repair_entry,
     verdict_entry,
 )
 from runs.autopilot.written import NOW, PHASE, phase
@@ -26,7 +26,7 @@ MORTEM = PostMortem.model_validate(
 
 
 def _debugged(number: int) -> Markdown:
-    return debug_entry(f"s-{number}", FailureCategory.TOOL_FAILURE, rule="Wait.", root_cause="A lock", at=NOW)
+    return repair_entry(str(number), MORTEM.root_cause, "Wait.")
 
 
 @pytest.mark.req("A8")
@@ -37,9 +37,7 @@ def test_what_a_run_learns_for_people_and_planners() -> None:
         failure_entry(MORTEM),
         verdict_entry(PHASE, HumanVerdict(verdict=HumanWord.PASS, timestamp=NOW, issues=())),
         verdict_entry(PHASE, found),
-        debug_entry(
-            "stuck-cache", FailureCategory.TOOL_FAILURE, rule="Drop the cache first.", root_cause="It was old.", at=NOW
-        ),
+        repair_entry("5", MORTEM.root_cause, "Drop the cache first."),
     ):
         text = learnings_with(text, entry)
     assert text == snapshot("""\
@@ -60,9 +58,10 @@ Phase 5 (Line numbers) was put to a person, who found: it blinks; no date.
 **Calibration:** Check phases like this one more strictly, above all for: it blinks; no date.
 **Recorded:** 2026-02-09T16:45:00Z
 
-### Debug session: `stuck-cache` -- tool_failure
+### Phase 5 repaired -- acceptance_criteria_unmet
 **Prevention rule:** Drop the cache first.
-**Context:** Root cause: It was old. Recorded: 2026-02-09T16:45:00Z.
+**Context:** A debugger repaired it. Recorded: 2026-02-09T15:30:00Z.
+**Cause:** Verifier found 2 of 5 acceptance criteria not met after 3 debug attempts.
 """)  # an entry keeps its context in one line  # noqa: E501
 
 
@@ -109,7 +108,7 @@ def test_an_entry_stands_once_and_the_oldest_make_room() -> None:
         text = learnings_with(text, _debugged(number))
     assert text.count("\n### ") == ENTRIES
     assert "Phase 5 failure" not in text
-    assert text.startswith(f"{HEADER}\n\n### Debug session: `s-0`")
+    assert text.startswith(f"{HEADER}\n\n### Phase 0 repaired")
 
 
 @pytest.mark.req("A8")
@@ -122,12 +121,12 @@ def test_no_text_becomes_an_entry_of_its_own(text: str) -> None:
     for entry in (
         failure_entry(mortem),
         verdict_entry(phase(text), verdict),
-        debug_entry("a", FailureCategory.SCOPE_CREEP, rule=text, root_cause=text, at=NOW),
+        repair_entry("5", cause, text),
     ):
         page = learnings_with(page, entry)
     assert seen(page).headings == (
         HEADER,
         "### Phase 5 failure -- acceptance_criteria_unmet",
         "### Human Verdict: Phase 5 -- FAIL (confidence calibration)",
-        "### Debug session: `a` -- scope_creep",
+        "### Phase 5 repaired -- acceptance_criteria_unmet",
     )

@@ -27,6 +27,7 @@ from fairwitness.runs.autopilot.post_mortems import (
     PREVENTION,
     attempted_fixes,
     events_of,
+    learn_repairs,
     prevention_rule,
     root_cause,
     timeline,
@@ -117,6 +118,27 @@ def test_the_earliest_failure_counts_unless_it_was_made_good(logbook: Logbook) -
     still = root_cause(events[:task] + events[task + 1 :])
     assert still is not None
     assert (still.category, still.step) == (FailureCategory.BUILD_FAILURE, StepName.EXECUTE)
+
+
+@pytest.mark.req("A8", "A17")
+def test_a_failure_that_a_debugger_repaired_is_a_lesson_once_and_any_other_is_none(logbook: Logbook) -> None:
+    logbook.goes_wrong("5")
+    learn_repairs(logbook.log, logbook.files, "5")
+    assert not logbook.files.exists(autopilot.LEARNINGS) or "repaired" not in _learned(logbook)
+    logbook.tell(StepCompleted, "5", StepName.VERIFY)
+    logbook.tell(StepFailed, "5", StepName.VERIFY, error="no docs", category=FailureCategory.SCOPE_CREEP)
+    logbook.tell(StepCompleted, "5", StepName.VERIFY)  # without a debugger
+    for _ in range(2):
+        learn_repairs(logbook.log, logbook.files, "5")
+    learned = _learned(logbook)
+    assert learned.count("\n### ") == 1
+    assert "### Phase 5 repaired -- acceptance_criteria_unmet" in learned
+    assert "**Prevention rule:** See the criterion's command fail first, then work until it passes." in learned
+    assert "**Cause:** the total is wrong." in learned
+
+
+def _learned(logbook: Logbook) -> str:
+    return logbook.files.get(autopilot.LEARNINGS).decode()
 
 
 @pytest.mark.req("A7")

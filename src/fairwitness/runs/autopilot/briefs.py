@@ -6,7 +6,7 @@ nothing, so it can be repeated.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fairwitness.contracts.agents.dispatch import Brief, PromptSection
 from fairwitness.contracts.autopilot.audit import GapDetail
@@ -49,15 +49,25 @@ def _requirement_line(requirement: Requirement) -> str:
     return f"{requirement.id}: {requirement.text or '(no specification describes it)'}"
 
 
-def criteria_section(criteria: Sequence[Criterion]) -> PromptSection:
+class RatedCriterion(NamedTuple):
+    """A criterion that a rating scores, and its command if it has one; a command may have several lines."""
+
+    text: str
+    command: str | None
+
+
+def criteria_section(criteria: Sequence[RatedCriterion]) -> PromptSection:
     """Return the acceptance criteria, each with its verification command if it has one."""
     return PromptSection(title="The acceptance criteria", text="\n".join(_criteria_lines(criteria)))
 
 
-def _criteria_lines(criteria: Iterable[Criterion]) -> Iterator[str]:
+def _criteria_lines(criteria: Iterable[Criterion | RatedCriterion]) -> Iterator[str]:
     for number, each in enumerate(criteria, start=1):
         yield f"{number}. {each.text}"
-        if each.command is not None:
+        if each.command is not None and "\n" in each.command.strip():
+            yield "   command:"
+            yield from _indented(each.command.strip())
+        elif each.command is not None:
             yield f"   command: {each.command}"
 
 
@@ -204,7 +214,7 @@ class ReviewBriefs:
         self,
         phase_pass: PhasePass,
         number: int,
-        criteria: Sequence[Criterion],
+        criteria: Sequence[RatedCriterion],
         diff: str,
         executed: Sequence[ExecutionResult] = (),
         proven: Sequence[str] = (),

@@ -16,7 +16,7 @@ from fairwitness.git.shadow import Shadow
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.ledger.kept import recorded
 from fairwitness.rules.phase_plan import parts_of
-from fairwitness.runs.autopilot.briefs import AutopilotBriefs
+from fairwitness.runs.autopilot.briefs import AutopilotBriefs, RatedCriterion
 from fairwitness.runs.autopilot.commands import CommandHarness, CriterionCommand
 from fairwitness.runs.autopilot.lineage import tasks_of
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name, step_dispatch
@@ -124,12 +124,10 @@ class AutopilotContext:
         ]
         return tuple(dict.fromkeys(named))
 
-    def rated_criteria(self, phase_pass: PhasePass) -> tuple[Criterion, ...]:
+    def rated_criteria(self, phase_pass: PhasePass) -> tuple[RatedCriterion, ...]:
         """Return the criteria that a rating scores: the phase's, or its plan's if the phase has none."""
-        criteria = self._own_criteria(phase_pass)
-        if criteria:
-            return criteria
-        return tuple(Criterion(text=each.criterion, command=each.command) for each in self.criteria(phase_pass))
+        own = tuple(RatedCriterion(each.text, each.command) for each in self._own_criteria(phase_pass))
+        return own or tuple(RatedCriterion(each.criterion, each.command) for each in self.criteria(phase_pass))
 
     def _own_criteria(self, phase_pass: PhasePass) -> tuple[Criterion, ...]:
         """Return the phase's criteria.

@@ -1,18 +1,18 @@
 """The learnings of a run: recorded in its ledger, and written to `learnings.md` for the agents of later phases.
 
-Entries are rules that follow from failures, and what people's verdicts say about the run's own judgement. Each entry is
-a few lines that can be read alone. The file belongs to one run: the run empties it once at its start. Entries that
-others add, such as a debug session, stay; entries of the run that are missing are added again.
+Entries are rules that follow from failures and repairs, and what people's verdicts say about the run's own judgement.
+Each entry is a few lines that can be read alone. The file belongs to one run: the run empties it once at its start.
+Entries that others add stay; entries of the run that are missing are added again.
 """
 
 from fairwitness.contracts.autopilot.facts import RoadmapPhase
 from fairwitness.contracts.autopilot.phase_record import HumanVerdict
-from fairwitness.contracts.autopilot.postmortem import PostMortem
-from fairwitness.contracts.autopilot.vocabulary import FailureCategory, HumanWord
+from fairwitness.contracts.autopilot.postmortem import PostMortem, RootCause
+from fairwitness.contracts.autopilot.vocabulary import HumanWord
 from fairwitness.contracts.common.base import Contract, Text
 from fairwitness.errors import StoreError
 from fairwitness.kit.killpoints import killpoint
-from fairwitness.kit.markdown import Markdown, code, line
+from fairwitness.kit.markdown import Markdown, line
 from fairwitness.runs.autopilot.log import AutopilotLog
 from fairwitness.store.artifacts import Store
 from fairwitness.store.layout import autopilot
@@ -59,12 +59,13 @@ def verdict_entry(phase: RoadmapPhase, verdict: HumanVerdict) -> Markdown:
     )
 
 
-def debug_entry(slug: str, kind: FailureCategory, *, rule: str, root_cause: str, at: str) -> Markdown:
-    """Return the entry for a resolved debug session."""
+def repair_entry(phase: str, repaired: RootCause, rule: str) -> Markdown:
+    """Return the entry for a failure of a phase that a debugger repaired."""
     return Markdown(
-        f"### Debug session: {code(slug)} -- {kind.value}\n"
+        f"### Phase {phase} repaired -- {repaired.category.value}\n"
         f"**Prevention rule:** {_sentence(rule)}\n"
-        f"**Context:** Root cause: {_sentence(root_cause)} Recorded: {at}."
+        f"**Context:** A debugger repaired it. Recorded: {repaired.first_observed_at}.\n"
+        f"**Cause:** {_sentence(repaired.description)}"
     )
 
 

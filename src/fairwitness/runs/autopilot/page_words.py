@@ -7,7 +7,7 @@ from fairwitness.contracts.autopilot.facts import RoadmapPhase
 from fairwitness.contracts.autopilot.vocabulary import CheckWord, FailureCategory, Recommendation
 from fairwitness.kit.durations import took
 from fairwitness.kit.json_text import render
-from fairwitness.kit.markdown import Markdown, line
+from fairwitness.kit.markdown import Markdown, code, line
 
 _LONGEST = 1000 * 24 * 3600
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")
@@ -40,6 +40,15 @@ def title(what: str, phase: RoadmapPhase) -> Markdown:
     return Markdown(f"# {what} of phase {phase.id}: {line(phase.name)}")
 
 
+def command_code(command: str) -> Markdown:
+    """Return a command as inline code; a sign stands for each end of a line in it.
+
+    >>> command_code("cd a\\nmake test\\n")
+    '`cd a ⏎ make test`'
+    """
+    return code(" ⏎ ".join(command.strip().splitlines()))
+
+
 def of_ten(score: float) -> str:
     """Return a score or a confidence with its scale.
 
@@ -53,7 +62,7 @@ def length(seconds: float) -> str:
     """Return a duration in seconds in words; an implausibly long one is not spelled out.
 
     >>> length(184.5), length(1e300)
-    ('3 min 04 s', 'more than 1000 days')
+    ('3m 4s', 'more than 1000 days')
     """
     return took(seconds) if seconds <= _LONGEST else "more than 1000 days"
 
@@ -62,7 +71,7 @@ def minutes(amount: float) -> str:
     """Return a duration in minutes in words.
 
     >>> minutes(25), minutes(0.5), minutes(1440)
-    ('25 min 00 s', '30.0 s', '24 h 00 min 00 s')
+    ('25m 0s', '30s', '24h 0m')
     """
     return length(amount * 60)
 
@@ -71,7 +80,7 @@ def milliseconds(amount: int) -> str:
     """Return a duration in milliseconds in words.
 
     >>> milliseconds(12), milliseconds(1234), milliseconds(61_000)
-    ('12 ms', '1.2 s', '1 min 01 s')
+    ('12 ms', '1.2s', '1m 1s')
     """
     return f"{amount} ms" if amount < 1000 else length(min(amount, 10**15) / 1000)
 

@@ -39,7 +39,15 @@ from fairwitness.kit.markdown import (
     texts,
 )
 from fairwitness.rules.scores import tenths
-from fairwitness.runs.autopilot.page_words import category, check_word, milliseconds, of_ten, recommendation, title
+from fairwitness.runs.autopilot.page_words import (
+    category,
+    check_word,
+    command_code,
+    milliseconds,
+    of_ten,
+    recommendation,
+    title,
+)
 
 OUTPUT = 200
 """How many characters of an output a table shows."""
@@ -179,7 +187,7 @@ def _executed_row(result: ExecutionResult) -> tuple[str, ...]:
         said = f"stderr: {said}"
     return (
         result.criterion,
-        code(result.command),
+        command_code(result.command),
         "none" if result.exit_code is None else str(result.exit_code),
         cell(said or "it printed nothing", OUTPUT),
         ASSESSED[result.assessment],
@@ -241,7 +249,7 @@ def _claimed(verifier: VerifierReturn) -> Markdown:
         [
             (
                 each.criterion,
-                code(each.command),
+                command_code(each.command),
                 "none" if each.exit_code is None else str(each.exit_code),
                 each.output or "it printed nothing",
                 each.assessment.value,
@@ -353,7 +361,7 @@ def _run_result(result: ExecutionResult | None) -> Markdown:
 
 def _scorecard_lines(item: ScorecardItem, result: ExecutionResult | None) -> Iterator[Markdown]:
     yield Markdown(f"- Score: {of_ten(item.score)}")
-    yield Markdown(f"- Command: {code(item.verification_command)}")
+    yield Markdown(f"- Command: {command_code(item.verification_command)}")
     yield Markdown(f"- Printed, as the rater has it: {cell(item.command_output)}")
     if result is None:
         yield Markdown("- Run by Fair Witness: **no**, so the score rests on the rater's word")
@@ -367,7 +375,7 @@ def _scorecard_lines(item: ScorecardItem, result: ExecutionResult | None) -> Ite
     if item.execution_result is not None:
         ended = item.execution_result.exit_code
         yield Markdown(
-            f"- The rater says it ran {code(item.execution_result.command)} with "
+            f"- The rater says it ran {command_code(item.execution_result.command)} with "
             f"{'no exit code' if ended is None else f'exit code {ended}'}: {cell(item.execution_result.output)}"
         )
     yield Markdown(f"- Evidence: {line(item.evidence)}")

@@ -40,7 +40,7 @@ from fairwitness.kit.markdown import (
     texts,
 )
 from fairwitness.kit.text import visible, visible_lines
-from fairwitness.runs.autopilot.page_words import json_file, length, of_ten, readable, title
+from fairwitness.runs.autopilot.page_words import command_code, json_file, length, of_ten, readable, title
 from fairwitness.store.layout import autopilot
 from fairwitness.store.layout.autopilot import PhaseLayout
 
@@ -320,7 +320,8 @@ def _check_lines(check: MiniVerifierReturn) -> Iterator[str]:
         yield "  - **Failures:**"
         for result in failed[:ROWS]:
             yield f"    - {line(result.criterion)}"
-            yield f"      ({code(result.command)} said: {cell(result.command_output)}; seen: {cell(result.evidence)})"
+            said = f"{command_code(result.command)} said: {cell(result.command_output)}"
+            yield f"      ({said}; seen: {cell(result.evidence)})"
     else:
         yield "  - **Failures:** None"
     if check.concerns:

@@ -49,6 +49,7 @@ from fairwitness.runs.autopilot.log import (
     step_key,
 )
 from fairwitness.runs.autopilot.pages_phase import trace_file
+from fairwitness.runs.autopilot.post_mortems import learn_repairs
 from fairwitness.runs.autopilot.returns import phase_return
 from fairwitness.runs.autopilot.state_file import StateFile
 from fairwitness.runs.autopilot.step_result import FinishedStep, Halted, Span
@@ -314,6 +315,7 @@ class PhasePasses:
         log = self._log
         key = f"{RETURNED}:{pass_name(phase_pass)}"
         log.keep(key, RETURNED, pass_name(phase_pass), phase_return(self._context, phase_pass, move))
+        learn_repairs(log, self._context.files, phase_pass.phase)
         killpoint("autopilot.returned")
 
 

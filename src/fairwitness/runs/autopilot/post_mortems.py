@@ -25,7 +25,7 @@ from fairwitness.contracts.common.problems import Problem
 from fairwitness.kit.killpoints import killpoint
 from fairwitness.rules.fold_phase import autopilot_event
 from fairwitness.rules.graph_run import MOVING
-from fairwitness.runs.autopilot.learnings import Learnings, failure_entry
+from fairwitness.runs.autopilot.learnings import Learnings, failure_entry, repair_entry
 from fairwitness.runs.autopilot.log import AutopilotLog, pass_name
 from fairwitness.runs.autopilot.pages_phase import post_mortem_file
 from fairwitness.store.artifacts import Store
@@ -82,6 +82,14 @@ def write_post_mortem(log: AutopilotLog, files: Store, phase_pass: PhasePass, fa
         killpoint("autopilot.postmortem")
     Learnings(log, files).add(f"failure:{pass_name(phase_pass)}", failure_entry(post_mortem))
     return StoredPostMortem(post_mortem, path)
+
+
+def learn_repairs(log: AutopilotLog, files: Store, phase: str) -> None:
+    """Add what a phase failed at before a debugger repaired it to the learnings; each once."""
+    learnings = Learnings(log, files)
+    for cause in repaired(events_of(log, phase)):
+        entry = repair_entry(phase, cause, PREVENTION[cause.category])
+        learnings.add(f"repair:{phase}:{cause.first_observed_at}", entry)
 
 
 def _post_mortem(log: AutopilotLog, phase_pass: PhasePass, failed: PhaseFailure) -> PostMortem:
@@ -144,6 +152,28 @@ def root_cause(events: Sequence[AutopilotEvent]) -> RootCause | None:
                 step=step,
             )
     return None
+
+
+def repaired(events: Sequence[AutopilotEvent]) -> Iterator[RootCause]:
+    """Yield the first failure of each verification that passed after a debug attempt."""
+    cause, is_debugged = None, False
+    for event in events:
+        match event:
+            case of_phase.StepFailed(details=said, step=StepName.VERIFY) if cause is None and said.category is not None:
+                cause = RootCause(
+                    category=said.category,
+                    description=_text(said.error or said.category.value),
+                    first_observed_at=event.timestamp,
+                    step=StepName.VERIFY,
+                )
+            case of_phase.DebugAttempt():
+                is_debugged = True
+            case of_phase.StepCompleted(step=StepName.VERIFY):
+                if cause is not None and is_debugged:
+                    yield cause
+                cause, is_debugged = None, False
+            case _:
+                pass
 
 
 def timeline(events: Sequence[AutopilotEvent], cause: RootCause) -> tuple[TimelineEntry, ...]:
