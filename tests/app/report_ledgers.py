@@ -65,8 +65,8 @@ class FeatureWalk:
             ),
         )
 
-    def begin(self, request: str = "add a login") -> None:
-        """The order, and the first event."""
+    def begin(self, request: str = "add a login", **said: Any) -> None:
+        """The order, and the first event, which says this, too."""
         self.see("order", "order", {"order": {"request": request, "slug": "login", "policy": {}}, "budget": {}})
         self.tell(
             "run_started",
@@ -75,6 +75,7 @@ class FeatureWalk:
             base_commit="abc1234",
             baseline_tag="pipeline-baseline-x",
             settings_hash=HASH,
+            **said,
         )
 
     def see(self, key: str, kind: str, detail: dict[str, Any], *, subject: str = "x") -> None:

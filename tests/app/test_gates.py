@@ -17,6 +17,7 @@ from fairwitness.contracts.common.decisions import Replan
 from fairwitness.contracts.common.evidence import CheckRow, EvidenceQuery, Observation, Tally
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.common.policy import Policy
+from fairwitness.contracts.common.vocabulary import CategoryVerdict
 from fairwitness.errors import EventsBroken, UsageError
 from fairwitness.rules.gates import task_gates
 from fairwitness.runs.feature.decisions import DECISION
@@ -117,6 +118,35 @@ def test_a_gate_that_opened_later_tells_why_it_was_blocked_before(tmp_path: Path
     before = [line for line in done.stdout.splitlines() if line.startswith("before")]
     assert len(before) == 1, "the same answer twice is told once"
     assert f"blocked at decision 1: tests (failed): {TEST}" in before[0]
+
+
+@pytest.mark.req("P7")
+@pytest.mark.parametrize(
+    ("events", "wanted"),
+    [
+        pytest.param(("step-7",), 1, id="on the light path"),
+        pytest.param(("step-7", "left"), 1, id="reviewed before it left the light path"),
+        pytest.param(("left", "step-7"), 3, id="reviewed after it left the light path"),
+        pytest.param(("broken", "step-7"), 3, id="events that cannot be read"),
+    ],
+)
+def test_a_review_is_explained_by_the_path_on_which_it_was_made(
+    tmp_path: Path, events: tuple[str, ...], wanted: int
+) -> None:
+    walk = FeatureWalk(tmp_path)
+    walk.begin(path="light")
+    for event in events:
+        if event == "left":
+            walk.tell("path_changed", path="full", reason="🔴 src/auth.py")
+        elif event == "broken":
+            walk.tell("path_changed", path="sideways")
+        else:
+            walk.tell("step_started", step=event)
+    walk.review("pragmatic-verifier", CategoryVerdict.APPROVE)
+    with closing(walk.ledger) as ledger:
+        answers = {view.answer.gate: view.answer for view in run_gates(ledger, walk.run_id)}
+    assert answers[Gate.REVIEWERS_SUBMITTED].threshold == wanted
+    assert isinstance(answers[Gate.REVIEWERS_SUBMITTED], Open) == (wanted == 1)
 
 
 @pytest.mark.parametrize("kind", ["approval_requested", "approval_answered"])

@@ -14,6 +14,7 @@ from fairwitness.contracts.common.events import Envelope
 from fairwitness.contracts.common.evidence import EvidenceQuery, Phase
 from fairwitness.contracts.common.gates import Blocked, Gate, Open
 from fairwitness.contracts.common.policy import RunPath
+from fairwitness.contracts.common.problems import Problem
 from fairwitness.contracts.common.vocabulary import Size, Workflow
 from fairwitness.contracts.feature.facts import GateChoice
 from fairwitness.contracts.feature.review import ReviewScope
@@ -24,10 +25,10 @@ from fairwitness.ledger.kept import refuse_broken
 from fairwitness.ledger.ledger import Ledger
 from fairwitness.ledger.phase_summary import ALREADY
 from fairwitness.ledger.subjects import RowSubject, subjects
-from fairwitness.ledger.summary import path_of
 from fairwitness.rules import gates
 from fairwitness.rules.evidence_worth import LACKS, SHUTS, valued_rows
-from fairwitness.rules.feature_paths import REVIEWERS_OF
+from fairwitness.rules.feature_paths import REVIEWERS_OF, path_of_review
+from fairwitness.rules.fold_feature import fold_feature
 from fairwitness.rules.next_forge_move import INTERVIEW, REVIEW
 from fairwitness.runs.feature.decisions import DECISION, read
 from fairwitness.store.artifacts import Store
@@ -171,7 +172,8 @@ def _task_gates(ledger: Ledger, run_id: str, subject: RowSubject, size: Size) ->
 def _review_gates(ledger: Ledger, run_id: str, subject: RowSubject, scope: ReviewScope) -> list[GateView]:
     round_ = subject.rounds.get(Phase.REVIEW.value, 1)
     tally = ledger.tally(run_id, subject.task_id, Phase.REVIEW, round_)
-    path = RunPath(path_of(ledger.database, run_id)) if scope is ReviewScope.CODE else RunPath.FULL
+    state = fold_feature(ledger.events(run_id))
+    path = RunPath.FULL if isinstance(state, Problem) else path_of_review(state, scope, round_)
     panel = REVIEWERS_OF[path]
     answers = (
         gates.reviewers_submitted(tally, scope=scope, round=round_, panel=panel),
