@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from fairwitness.kit.durations import seconds_between
-from fairwitness.ledger.summary_event import Plain, SummaryEvent
+from fairwitness.ledger.summary_event import Plain, SummaryEvent, SummaryLine
 
 STEPS: Mapping[str, str] = {
     "step-0": "setup",
@@ -37,7 +37,7 @@ _OUTCOMES = {"advanced": "done", "skipped": "skipped", "revised": "revised", "fa
 _BUNDLE = "/evidence-bundle.md"
 
 
-class CallSummary:
+class CallSummary(SummaryLine):
     """A call of an agent; it is running while it has no status."""
 
     __slots__ = ("agent", "first", "instance", "life", "since", "status", "step", "task", "tokens", "visit")
@@ -50,18 +50,6 @@ class CallSummary:
         """How often the run was resumed and the step visited before the call, and the number of its first event."""
         self.status: str | None = None
         self.tokens = 0
-
-    def plain(self) -> Plain:
-        """Return the call as plain JSON values."""
-        return {slot: getattr(self, slot) for slot in self.__slots__}
-
-    @classmethod
-    def restored(cls, plain: Plain) -> "CallSummary":
-        """Return the call of plain values."""
-        call = cls.__new__(cls)
-        for slot in cls.__slots__:
-            setattr(call, slot, plain[slot])
-        return call
 
 
 _STEP = ("visits", "revised", "started", "finished", "outcome", "reason", "tokens", "visit_tokens", "tokens_before")

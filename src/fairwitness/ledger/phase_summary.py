@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from fairwitness.ledger.summary_event import Plain, SummaryEvent
+from fairwitness.ledger.summary_event import Plain, SummaryEvent, SummaryLine
 
 NOT_STARTED, IN_PROGRESS, COMPLETED, FAILED = "not_started", "in_progress", "completed", "failed"
 DEFERRED, SKIPPED = "needs_human_verification", "skipped"
@@ -100,7 +100,7 @@ _LINE = (
 )
 
 
-class PhaseSummary:
+class PhaseSummary(SummaryLine):
     """What the board shows of a phase beside its status."""
 
     __slots__ = _LINE
@@ -126,18 +126,6 @@ class PhaseSummary:
             self.scores.append(score)
         if best is not None:
             self.score = best
-
-    def plain(self) -> Plain:
-        """Return the line as plain JSON values."""
-        return {slot: getattr(self, slot) for slot in self.__slots__}
-
-    @classmethod
-    def restored(cls, plain: Plain) -> "PhaseSummary":
-        """Return the line of plain values."""
-        line = cls()
-        for slot in cls.__slots__:
-            setattr(line, slot, plain[slot])
-        return line
 
 
 _BOARD = (

@@ -12,7 +12,7 @@ from fairwitness.errors import EventsBroken
 from fairwitness.kit.text import visible
 from fairwitness.ledger.feature_summary import FeatureSummary
 from fairwitness.ledger.phase_summary import DEFERRED, BoardSummary, PhaseStatuses
-from fairwitness.ledger.summary_event import EVENT_VERSION, Plain, SummaryEvent
+from fairwitness.ledger.summary_event import EVENT_VERSION, Plain, SummaryEvent, SummaryLine
 
 FEATURE, AUTOPILOT = "feature", "autopilot"
 RUN, DETAIL, NODE, CALL = "", "detail", "node/", "call/"
@@ -58,7 +58,7 @@ _ALIVE = frozenset({"RUNNING", "DONE", "MERGE_READY", "MERGED"})
 SummaryT = TypeVar("SummaryT", bound="RunSummary")
 
 
-class NodeSummary:
+class NodeSummary(SummaryLine):
     """A node of the graph that at least one event mentions."""
 
     __slots__ = (
@@ -89,18 +89,6 @@ class NodeSummary:
     def counts(self) -> tuple[bool, bool, bool]:
         """Return whether the node is merged, has no attempts left, and is running."""
         return self.state == "MERGED", self.is_exhausted, self.state == "RUNNING"
-
-    def plain(self) -> Plain:
-        """Return the node as plain JSON values."""
-        return {slot: getattr(self, slot) for slot in self.__slots__}
-
-    @classmethod
-    def restored(cls, plain: Plain) -> "NodeSummary":
-        """Return the node of plain values."""
-        node = cls(plain["name"])
-        for slot in cls.__slots__:
-            setattr(node, slot, plain[slot])
-        return node
 
 
 _SIMPLE = (

@@ -1,6 +1,6 @@
-"""An event as a summary reads it: a row of the table, without a contract."""
+"""An event as a summary reads it: a row of the table, without a contract; and the base of a summary's lines."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 EVENT_VERSION = 1
 """The version of all events; a test compares it with the folds."""
@@ -25,3 +25,21 @@ class SummaryEvent(NamedTuple):
     def plain(self) -> Plain:
         """Return the event as plain JSON values."""
         return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class SummaryLine:
+    """One line of a summary, such as a node, a phase or a call. Its slots are its fields, and all are JSON values."""
+
+    __slots__ = ()
+
+    def plain(self) -> Plain:
+        """Return the line as plain JSON values."""
+        return {slot: getattr(self, slot) for slot in self.__slots__}
+
+    @classmethod
+    def restored(cls, plain: Plain) -> Self:
+        """Return the line of plain values."""
+        line = cls.__new__(cls)
+        for slot in cls.__slots__:
+            setattr(line, slot, plain[slot])
+        return line
