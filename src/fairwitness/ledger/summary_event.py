@@ -30,7 +30,7 @@ class SummaryEvent(NamedTuple):
 class SummaryLine:
     """One line of a summary, such as a node, a phase or a call. Its slots are its fields, and all are JSON values."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def plain(self) -> Plain:
         """Return the line as plain JSON values."""

@@ -7,9 +7,11 @@ import pytest
 
 from fairwitness.contracts.agents.dispatch import EnforcementTier, OutcomeStatus
 from fairwitness.contracts.autopilot.passes import PhasePass, StepResult
+from fairwitness.contracts.autopilot.returns import JudgeReturn
 from fairwitness.contracts.autopilot.vocabulary import StepName
 from fairwitness.contracts.common.tools import Role
 from fairwitness.contracts.graph.orders import Proof
+from fairwitness.runs.autopilot.context import JUDGEMENT
 from fairwitness.runs.autopilot.failed_work import RetryMaterial
 from fairwitness.runs.autopilot.log import PASS, STEP, pass_name, step_key
 from fairwitness.runs.autopilot.task_graphs import TaskNode
@@ -17,6 +19,7 @@ from fairwitness.store.artifacts import Store
 from runs.autopilot.site import pass_of
 from runs.autopilot.workyard import MENDED, Yard, create, made, node
 from runs.dispatch.world import Scripted, says, writes
+from support.fixtures import value_of
 
 BAD = "bad = 1\n"
 NOISE = "for n in 1 2 3 4 5 6 7 8 9; do echo 'a line of noise that fills the output of the script'; done\n"
@@ -135,3 +138,16 @@ def test_the_debug_step_gets_what_failed_in_the_phase_and_the_change_of_tasks_th
     assert "p5-a:\n(it was discarded" in change
     assert "+bad = 1" in change
     assert "verify 1: the check tests fails" in told.split("### Earlier attempts")[1]
+
+
+@pytest.mark.req("A3", "A5")
+def test_what_reviewers_said_is_not_repeated_as_an_earlier_attempt(yard: Yard) -> None:
+    asked = pass_of(yard.base)
+    yard.log.keep(f"{PASS}:{pass_name(asked)}", PASS, asked.phase, asked)
+    judged = JudgeReturn.model_validate(value_of("003/filled-judge-return.json") | {"concerns": ["no test for CRLF"]})
+    yard.log.keep(f"{JUDGEMENT}:{pass_name(asked)}:1", JUDGEMENT, asked.phase, judged)
+    done(yard, asked, StepName.JUDGE, 1, "no test for CRLF")
+    done(yard, asked, StepName.RATE, 1, "no test for CRLF", "the total is wrong")
+    told = {each.title: each.text for each in work_of(yard).phase(asked)}
+    assert "- judge: no test for CRLF" in told["What reviewers said about the last attempt"]
+    assert told["Earlier attempts"] == "- pass 1, rate 1: no test for CRLF; the total is wrong"

@@ -49,6 +49,9 @@ def _requirement_line(requirement: Requirement) -> str:
     return f"{requirement.id}: {requirement.text or '(no specification describes it)'}"
 
 
+_FIX: Final = "Fix every listed point, each with a test that shows it if the project has tests, and nothing else."
+
+
 class RatedCriterion(NamedTuple):
     """A criterion that a rating scores, and its command if it has one; a command may have several lines."""
 
@@ -441,7 +444,7 @@ class AutopilotBriefs(ReviewBriefs):
         `criteria` are those that must still hold after a cycle.
         """
         name = node if task is None else task.id
-        events = f"Carry out {name}." if task is not None else "Fix every listed point, and nothing else."
+        events = f"Carry out {name}." if task is not None else _FIX
         held = [line for each in criteria for line in (f"- {each.criterion}", *_indented(each.command))]
         boxes = (
             *work_sections(task, items, ()),

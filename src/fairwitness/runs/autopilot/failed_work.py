@@ -144,7 +144,7 @@ class RetryMaterial:
                 Material.CHECKS: lambda: spelled(texts),
                 Material.VERIFIER: lambda: said,
                 Material.DIFF: lambda: self._phase_change(passes, [each[0] for each in failed]),
-                Material.HISTORY: lambda: listed(self._history(passes)),
+                Material.HISTORY: lambda: listed(self._history(passes, said)),
             },
         )
 
@@ -225,14 +225,17 @@ class RetryMaterial:
     def _reverted(self, phase_pass: PhasePass) -> Reverted | None:
         return self._log.kept(revert_key(phase_pass), Reverted)
 
-    def _history(self, passes: Sequence[PhasePass]) -> Iterator[str]:
+    def _history(self, passes: Sequence[PhasePass], said: str) -> Iterator[str]:
+        """Yield what happened in the passes, without steps of which `said` tells everything."""
         for each in passes:
             if each.kind is PassKind.CYCLE and each is not passes[-1]:
                 reverted = self._reverted(each)
                 became = "" if reverted is None else f"; it was reverted: {reverted.why}"
                 score = (each.before_tenths or 0) / 10
                 yield f"pass {each.number} began at {score} and worked on {_named(each)}{became}"
-            yield from (f"pass {each.number}, {_told(result)}" for result in self._log.results(each) if result.issues)
+            for result in self._log.results(each):
+                if any(issue not in said for issue in result.issues):
+                    yield f"pass {each.number}, {_told(result)}"
 
 
 def failed_work(context: AutopilotContext) -> RetryMaterial:

@@ -116,9 +116,10 @@ class Learnings:
         self._mend()
 
     def text(self) -> str:
-        """Return the file for agents of later phases, or the run's own entries if it cannot be read."""
+        """Return the file for agents of later phases, or the run's own entries if it cannot be read; "" without any."""
         found = self._read()
-        return self._with_own(fresh_learnings()) if found is None else found
+        text = self._with_own(fresh_learnings()) if found is None else found
+        return text if text.removeprefix(HEADER).strip() else ""
 
     def _mend(self) -> None:
         found = self._read()
