@@ -74,18 +74,21 @@ def _same(left: str, right: str) -> bool:
 
 def _meet(one: Sequence[str], other: Sequence[str], many: str, agree: Callable[[str, str], bool]) -> bool:
     """Whether two sequences stand for a common one; `many` in either stands for any number of entries."""
-    reached = {0}
-    for left in (*one, None):
-        for at, right in enumerate(other):
-            if at in reached and (right == many or left == many):
-                reached.add(at + 1)
-        if left is None:
-            break
-        steps = {at + 1 for at in reached if left != many and at < len(other) and _fit(left, other[at], many, agree)}
-        stays = {at for at in reached if left == many or (at < len(other) and other[at] == many)}
-        reached = steps | stays
+    reached = _passing({0}, other, many)
+    for left in one:
+        if left == many:
+            reached = set(range(min(reached, default=len(other) + 1), len(other) + 1))
+            continue
+        before = {at for at in reached if at < len(other)}
+        stays = {at for at in before if other[at] == many}
+        steps = {at + 1 for at in before - stays if agree(left, other[at])}
+        reached = _passing(stays | steps, other, many)
     return len(other) in reached
 
 
-def _fit(left: str, right: str, many: str, agree: Callable[[str, str], bool]) -> bool:
-    return right != many and agree(left, right)
+def _passing(reached: set[int], other: Sequence[str], many: str) -> set[int]:
+    """The places that are reached, and those after each `many` that stands for nothing."""
+    for at, right in enumerate(other):
+        if at in reached and right == many:
+            reached = {*reached, at + 1}
+    return reached
