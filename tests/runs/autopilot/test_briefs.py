@@ -292,7 +292,7 @@ def test_a_debugger_keeps_to_its_task_and_without_one_to_what_is_no_specificatio
 def test_what_stands_on_the_runs_own_branch_may_be_mended(tmp_path: Path, own_home: None) -> None:
     site = Site.make(tmp_path)
     site.person.git("checkout", "-q", "-b", site.log.order().target)
-    for path in ("lib/new.py", "odd*/x.py", ".autopilot/state.json", "docs/frozen/more.md"):
+    for path in ("lib/new.py", "odd*/x.py", ".autopilot/state.json", "docs/frozen/more.md", "fairwitness.toml"):
         site.person.write(path)
     site.person.commit()
     assert site.briefs.anywhere() == ("README.md", "lib/**", "src/**", "tests/**")

@@ -27,6 +27,7 @@ from fairwitness.runs.autopilot.lineage import tasks_of
 from fairwitness.runs.autopilot.log import AutopilotLog, step_dispatch
 from fairwitness.runs.shared.sections import change_text, document_section, list_section, text_section
 from fairwitness.store.layout.autopilot import PLANNING, RUNTIME
+from fairwitness.verify.discovery.repository_checks import SETTINGS
 from fairwitness.verify.failed_checks import shorten
 
 
@@ -514,7 +515,7 @@ class AutopilotBriefs(ReviewBriefs):
         )
 
     def anywhere(self) -> tuple[str, ...]:
-        """Return globs for everything on the run's branch except its own folders and its specifications."""
+        """Return globs for everything on the run's branch but its own folders, its specifications and the settings."""
         order = self._log.order()
         tip = self._repository.ref(f"refs/heads/{order.target}") or order.base_commit
         printed = self._repository.git.run("ls-tree", "-z", f"{tip}^{{tree}}").decode(errors="replace")
@@ -522,7 +523,8 @@ class AutopilotBriefs(ReviewBriefs):
         locked = {spec.path for spec in order.specs}
         globs = []
         for about, _, name in rows:
-            is_shut = name in (PLANNING, RUNTIME) or any(path == name or path.startswith(f"{name}/") for path in locked)
+            is_own = name in (PLANNING, RUNTIME, SETTINGS)
+            is_shut = is_own or any(path == name or path.startswith(f"{name}/") for path in locked)
             if not is_shut and not any(sign in name for sign in _WILD):
                 globs.append(f"{name}/**" if about.split(" ")[1] == "tree" else name)
         return tuple(globs)
