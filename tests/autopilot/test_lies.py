@@ -19,6 +19,7 @@ pytestmark = pytest.mark.timeout(300)
 PATIENT = {"no_progress_threshold": 50, "same_error_threshold": 50, "max_total_retries_per_run": 50}
 """A breaker that stays closed."""
 Change = Callable[[Document], Document]
+MET: Document = {"task_id": "part", "criteria_met": ["The part `first` is a good one -- parts/first:1 -- good"]}
 
 
 def task(**fields: object) -> Change:
@@ -141,7 +142,12 @@ def test_whoever_lies_or_leaves_its_bounds_is_found_out(tmp_path: Path) -> None:
     # 1: a plan that is easier than the roadmap, and a verifier who calls it verified
     weak = {"criterion": "The part `first` is a good one", "command": "sh check.sh parts/first"}
     grounds.plays("plan-1-1-1", task(files=["parts/1-other"], criteria=[weak], script="sh check.sh\n"))
-    grounds.plays("p1-part-1", calls=[part("1-other")])
+    ran = [f"{weak['command']} -> OK"]
+    grounds.plays("p1-part-1", {"evidence": [MET | {"commands_run": ran}]}, calls=[part("1-other")])
+    grounds.plays(
+        "p1-part-1-check-0",
+        lambda said: said | {"commands_run": ran, "criteria_results": [said["criteria_results"][0] | weak]},
+    )
     # 2: an executor and a check who call a bad part good; the former also tries to weaken the check
     easy = call("create_file", path="check.sh", content="echo OK\n")
     grounds.plays("p2-part-1", calls=[part("2-part", "bad\n"), easy])
