@@ -53,11 +53,19 @@ def overlap(one: str, other: str) -> bool:
     >>> overlap("src/*.py", "src/a.*"), overlap("src/**", "src"), overlap("docs/**", "**/a.md"), overlap("a.py", "b.py")
     (True, False, True, False)
     """
+    left, right = _fixed(one), _fixed(other)
+    if not (left.startswith(right) or right.startswith(left)):
+        return False  # most pairs of a plan differ here already
 
     def agree(left: str, right: str) -> bool:
         return _meet(left, right, "*", _same)
 
     return any(_meet(left, right, ANY, agree) for left in _spelled(one) for right in _spelled(other))
+
+
+def _fixed(pattern: str) -> str:
+    """The beginning of a pattern, up to its first wildcard."""
+    return pattern.partition("*")[0].partition("?")[0]
 
 
 def _spelled(pattern: str) -> list[list[str]]:
