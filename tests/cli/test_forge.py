@@ -197,10 +197,9 @@ def test_a_run_is_paused_from_another_process_and_goes_on(tmp_path: Path) -> Non
 @pytest.mark.req("F9", "F10")
 def test_a_run_that_fails_says_why_and_goes_on_when_it_is_given_another_chance(tmp_path: Path) -> None:
     grounds = Grounds.lay_out(tmp_path, ONE, THEN, settings="\n[forge]\nmax_attempts = 1\n")
-    grounds.plans(planned(Node("tasks")))
-    for number in (2, 3):  # an answer that is none is asked for once more
-        grounds.record(Role.CAPTAIN, "captain-1", [Turn("A plan.", submitted=planned(LOOP))] * 2, number)
-    grounds.plans(planned(ONE, THEN), 4)
+    for number, bad in enumerate((Node("tasks"), LOOP), start=1):  # each is asked once more in its session
+        grounds.record(Role.CAPTAIN, "captain-1", [Turn("A plan.", submitted=planned(bad))] * 2, number)
+    grounds.plans(planned(ONE, THEN), 3)
     grounds.does(ONE, worked(part("task-001", "no good\n")))
     top = grounds.top
     planless = said(top, *BEGIN, "--approve", code=1)

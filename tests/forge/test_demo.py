@@ -126,9 +126,13 @@ def test_the_layout_is_complete_and_every_document_valid(played: Played) -> None
         f"change-requests/{demo.CHANGE_REQUEST}/dag-overlay.json",
         *(f"tasks/{task.id}.md" for task in (*demo.TASKS, *demo.ADDED)),
         *(f"{name}/attempt-{attempt}/walkthrough.md" for name, attempt in attempts),
+        *(
+            f"{event['nodeId']}/attempt-{event['attemptId']}/helpers/{event['dispatch']}.md"
+            for event in played.told("helper.started")
+        ),
         *(f"{demo.SUMS}/subtasks/subtask-{number:03d}.md" for number in (1, 2)),
     }
-    specs = {"specs/units.md", "specs/writing.md", "specs.lock.json"}
+    specs = {"specs/units.md", "specs/writing.md", "specs.lock.json", "assumptions.md"}
     found = {path.relative_to(played.folder).as_posix() for path in played.folder.rglob("*") if path.is_file()}
     assert found == documents | specs  # nothing of an interrupted write is left either
     checked = fairwitness("schema", "check", "--strict", "--json", *sorted(documents), cwd=played.folder)

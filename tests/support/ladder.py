@@ -52,7 +52,7 @@ IS_MEASURING = "FAIRWITNESS_COSTS" in os.environ
 """Set by `make costs`: one case of every test function, without a limit."""
 SWEEP = WIDTH is Width.SWEEP and SLICE is None
 """True where a test that loops over cases itself should loop over all of them; a slice has no time for that."""
-SECONDS = {Width.SAMPLE: 0.5, Width.FULL: 2.5}
+SECONDS = {Width.SAMPLE: 0.5, Width.FULL: 1.5}
 """Seconds that a run spends on one test function at the most."""
 CHEAP = 0.02
 """Seconds that a test takes which is not in the file."""
