@@ -313,6 +313,7 @@ def _revalidated(dag: Dag, overlays: list[DagOverlay]) -> Dag | list[str]:
 REFINERY = {"type": "refinery", "agentType": "refinery"}
 
 
+@pytest.mark.width("full")
 @pytest.mark.req("F5")
 @settings(max_examples=300)
 @given(st.randoms(use_true_random=False))

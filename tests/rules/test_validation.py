@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from fairwitness.app.schemas import check
+from fairwitness.contracts.catalog import entry_of
+from fairwitness.contracts.common.problems import ProblemLevel
 from fairwitness.kit.documents import Format, render
+from fairwitness.rules.validation import problems_in
 from support.fixtures import value_of
 
 
@@ -63,3 +66,14 @@ def test_a_document_with_a_few_hundred_mistakes_lists_them_all(tmp_path: Path) -
     (tmp_path / "decisions.yaml").write_text(render(value, Format.YAML))
     (report,) = check([tmp_path / "decisions.yaml"], contract="decision-log")
     assert report.errors == 300
+
+
+@pytest.mark.req("P1")
+def test_what_is_no_version_is_refused_once_and_not_warned_about() -> None:
+    value = {"agent_output": {"schema_version": "one"}}
+    found = [
+        problem
+        for problem in problems_in(value, entry_of("plan-output"), strict=True)
+        if "schema_version" in problem.where
+    ]
+    assert [problem.level for problem in found] == [ProblemLevel.ERROR]
